@@ -1,0 +1,218 @@
+//! Logits and a grammar in, one token out.
+//!
+//! Greedy decoding needs no mask over the whole vocabulary: the candidates are walked from the
+//! highest logit down and the first that the grammar takes is the one a mask would have left on
+//! top. With a temperature the same walk draws without replacement: a draw that is refused is
+//! struck out and the next is drawn from the rest, which is a draw from the masked distribution.
+//! Where the walk goes deep, the mask is computed by our recognizer over the sorted vocabulary.
+//!
+//! **Invariant:** a token is returned only if the recognizer and the backend's gate both take it.
+
+use super::{Gate, TokenId, TokenKind, Vocab};
+use crate::grammar::recognize::Recognizer;
+
+/// Candidates tried before the recognizer computes the whole mask.
+const WALK_LIMIT: usize = 64;
+
+/// How a token is chosen among those allowed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Sampling {
+    /// The highest logit; of equals, the lowest id.
+    Greedy,
+    /// Drawn from the softmax of the logits divided by the temperature.
+    Temperature {
+        /// Greater than 0.
+        temperature: f32,
+    },
+}
+
+/// A stream of random numbers (SplitMix64, Steele et al. 2014): one a prompt, from the seed and the
+/// prompt's index, so that a result does not depend on what ran beside it.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// The stream of prompt `index` under `seed`.
+    #[must_use]
+    pub fn new(seed: u64, index: u64) -> Self {
+        let mut random = Self(seed ^ index.wrapping_mul(0xd134_2543_de82_ef95));
+        random.next();
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 up to 1, 1 excluded.
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Where the text stands: what both judges of a token know.
+#[derive(Debug)]
+pub struct Place<'a, G> {
+    /// Our recognizer.
+    pub recognizer: &'a Recognizer,
+    /// The backend's grammar sampler.
+    pub gate: &'a mut G,
+    /// The model's tokens.
+    pub vocab: &'a Vocab,
+}
+
+impl<G: Gate> Place<'_, G> {
+    fn allows(&mut self, id: TokenId) -> bool {
+        self.vocab.kind(id) == TokenKind::Text
+            && !self.vocab.bytes(id).is_empty()
+            && self.recognizer.accepts(self.vocab.bytes(id))
+            && self.gate.allows(id)
+    }
+
+    /// The token that `sampling` chooses among those allowed; `None` where none is.
+    pub fn choose(
+        &mut self,
+        logits: &[f32],
+        sampling: Sampling,
+        random: &mut Random,
+    ) -> Option<TokenId> {
+        match sampling {
+            Sampling::Greedy => self.choose_greedy(logits),
+            Sampling::Temperature { temperature } => self.draw(logits, temperature, random),
+        }
+    }
+
+    fn choose_greedy(&mut self, logits: &[f32]) -> Option<TokenId> {
+        let first = argmax(logits)?;
+        if self.allows(first) {
+            return Some(first);
+        }
+        let walk = top(logits, WALK_LIMIT);
+        if let Some(id) = walk.into_iter().skip(1).find(|id| self.allows(*id)) {
+            return Some(id);
+        }
+        let mut allowed = self.mask();
+        allowed.sort_by(|a, b| by_logit(logits, *a, *b));
+        allowed.into_iter().find(|id| logits.get(id.index()).is_some_and(|x| !x.is_nan()) && self.gate.allows(*id))
+    }
+
+    fn draw(&mut self, logits: &[f32], temperature: f32, random: &mut Random) -> Option<TokenId> {
+        let highest = logits[argmax(logits)?.index()];
+        let mut weights: Vec<f64> = logits
+            .iter()
+            .map(|x| if x.is_nan() { 0.0 } else { f64::from((x - highest) / temperature).exp() })
+            .collect();
+        for _ in 0..WALK_LIMIT {
+            let id = draw_one(&weights, random)?;
+            if self.allows(id) {
+                return Some(id);
+            }
+            weights[id.index()] = 0.0;
+        }
+        let mut masked = vec![0.0; weights.len()];
+        for id in self.mask() {
+            masked[id.index()] = weights[id.index()];
+        }
+        loop {
+            let Some(id) = draw_one(&masked, random) else {
+                // Every allowed token underflowed to weight 0: the limit of the distribution.
+                return self.choose_greedy(logits);
+            };
+            if self.gate.allows(id) {
+                return Some(id);
+            }
+            masked[id.index()] = 0.0;
+        }
+    }
+
+    /// Every text token that the recognizer takes, found by walking the sorted vocabulary: tokens
+    /// with a common beginning share its steps, and a refused beginning skips all that have it.
+    fn mask(&self) -> Vec<TokenId> {
+        let sorted = self.vocab.sorted();
+        let mut allowed = Vec::new();
+        // States after each byte of the current token's bytes.
+        let mut states = vec![self.recognizer.clone()];
+        let mut path: Vec<u8> = Vec::new();
+        let mut at = 0;
+        while at < sorted.len() {
+            let bytes = self.vocab.bytes(sorted[at]);
+            let shared = path.iter().zip(bytes).take_while(|(a, b)| a == b).count();
+            path.truncate(shared);
+            states.truncate(shared + 1);
+            let mut refused = false;
+            for &byte in &bytes[shared..] {
+                let mut state = states[states.len() - 1].clone();
+                path.push(byte);
+                if !state.push(byte) {
+                    refused = true;
+                    break;
+                }
+                states.push(state);
+            }
+            if refused {
+                at = self.vocab.with_prefix(&path, at..sorted.len()).end;
+                path.pop();
+            } else {
+                allowed.push(sorted[at]);
+                at += 1;
+            }
+        }
+        allowed
+    }
+}
+
+/// The order in which candidates are tried: the higher logit first, of equals the lower id.
+fn by_logit(logits: &[f32], a: TokenId, b: TokenId) -> std::cmp::Ordering {
+    logits[b.index()].total_cmp(&logits[a.index()]).then_with(|| a.cmp(&b))
+}
+
+/// The token with the highest logit; not-a-numbers of a damaged model never win.
+fn argmax(logits: &[f32]) -> Option<TokenId> {
+    let mut best: Option<(f32, usize)> = None;
+    for (index, &logit) in logits.iter().enumerate() {
+        if best.map_or(!logit.is_nan(), |(highest, _)| logit > highest) {
+            best = Some((logit, index));
+        }
+    }
+    best.and_then(|(_, index)| u32::try_from(index).ok()).map(TokenId)
+}
+
+/// The `n` highest, in order.
+fn top(logits: &[f32], n: usize) -> Vec<TokenId> {
+    let mut ids: Vec<TokenId> = (0u32..)
+        .map(TokenId)
+        .zip(logits)
+        .filter(|(_, logit)| !logit.is_nan())
+        .map(|(id, _)| id)
+        .collect();
+    if ids.len() > n {
+        ids.select_nth_unstable_by(n, |a, b| by_logit(logits, *a, *b));
+        ids.truncate(n);
+    }
+    ids.sort_by(|a, b| by_logit(logits, *a, *b));
+    ids
+}
+
+fn draw_one(weights: &[f64], random: &mut Random) -> Option<TokenId> {
+    let total: f64 = weights.iter().sum();
+    if total <= 0.0 {
+        return None;
+    }
+    let mut left = random.unit() * total;
+    let mut last = None;
+    for (id, &weight) in (0u32..).map(TokenId).zip(weights) {
+        if weight > 0.0 {
+            last = Some(id);
+            left -= weight;
+            if left < 0.0 {
+                break;
+            }
+        }
+    }
+    last
+}

@@ -1,0 +1,345 @@
+//! [`Backend`] over llama.cpp: the only file that names `llama_cpp_2`.
+//!
+//! **Invariant:** llama.cpp is never given what makes it abort: a batch is at most `n_batch` rows,
+//! a sampler that refused a token is not used again, an end token is never accepted.
+
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::context::params::LlamaContextParams;
+use llama_cpp_2::context::session::LlamaStateSeqFlags;
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_2::sampling::LlamaSampler;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::token::data::LlamaTokenData;
+use llama_cpp_2::token::data_array::LlamaTokenDataArray;
+use llama_cpp_2::token_type::LlamaTokenAttr;
+use self_cell::self_cell;
+
+use super::vocab::Token;
+use super::{Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab};
+use crate::prompt::ModelText;
+
+/// Rows of one step: a long prompt is decoded in steps short enough for Ctrl-C to be heard.
+const N_BATCH: u32 = 128;
+
+/// Sequences in flight, the shared prefix included.
+const N_SEQ_MAX: u32 = 2;
+
+/// The context grows by whole blocks of this many cells, llama.cpp's own padding.
+const CELL_BLOCK: u32 = 256;
+
+struct Context<'model>(LlamaContext<'model>);
+
+self_cell!(
+    struct Loaded {
+        owner: LlamaModel,
+        #[covariant]
+        dependent: Context,
+    }
+);
+
+/// A loaded model with its context.
+pub struct Llama {
+    loaded: Loaded,
+    vocab: Vocab,
+    text: ModelText,
+    batch: LlamaBatch<'static>,
+    n_ctx: u32,
+    n_ctx_limit: u32,
+    n_threads: i32,
+    copies_part: bool,
+    wants_logits: Vec<bool>,
+}
+
+impl std::fmt::Debug for Llama {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Llama")
+            .field("n_ctx", &self.n_ctx)
+            .field("n_threads", &self.n_threads)
+            .finish_non_exhaustive()
+    }
+}
+
+/// llama.cpp's own state of the process, made once; its log goes to `tracing` at debug level.
+fn backend() -> Result<&'static LlamaBackend, String> {
+    static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
+    BACKEND
+        .get_or_init(|| {
+            let enabled = tracing::enabled!(tracing::Level::DEBUG);
+            llama_cpp_2::send_logs_to_tracing(
+                llama_cpp_2::LogOptions::default().with_logs_enabled(enabled),
+            );
+            LlamaBackend::init().map_err(|error| error.to_string())
+        })
+        .as_ref()
+        .map_err(Clone::clone)
+}
+
+/// CPU features that llama.cpp was built with, as it prints them itself.
+#[must_use]
+#[expect(unsafe_code, reason = "llama-cpp-2 has no call for it")]
+pub fn system_info() -> String {
+    // SAFETY: llama.cpp returns a pointer to a static string that ends in NUL.
+    let text = unsafe {
+        std::ffi::CStr::from_ptr(llama_cpp_sys_2::llama_print_system_info())
+    };
+    text.to_string_lossy().into_owned()
+}
+
+impl Llama {
+    /// Loads a GGUF with a small context, which grows with the work; `n_threads` is at least 1.
+    ///
+    /// # Errors
+    /// [`BackendError::Load`] where the file is no model that llama.cpp can run,
+    /// [`BackendError::Context`] where there is no memory for it.
+    pub fn load(path: &Path, n_threads: u32) -> Result<Self, BackendError> {
+        let fail = |reason: String| BackendError::Load { path: path.display().to_string(), reason };
+        let backend = backend().map_err(fail)?;
+        let model = LlamaModel::load_from_file(backend, path, &LlamaModelParams::default())
+            .map_err(|error| {
+                fail(format!("{error}; it may be damaged or of an architecture that this llama.cpp does not know (-vv shows its log)"))
+            })?;
+        let vocab = read_vocab(&model);
+        let text = read_text(&model, &vocab);
+        let n_threads = i32::try_from(n_threads).unwrap_or(i32::MAX).max(1);
+        let n_ctx = CELL_BLOCK;
+        let n_ctx_limit = model.n_ctx_train().max(CELL_BLOCK);
+        let copies_part = !model.is_recurrent() && !model.is_hybrid();
+        let loaded = Loaded::try_new(model, |model| new_context(model, n_ctx, n_threads))?;
+        Ok(Self {
+            loaded,
+            vocab,
+            text,
+            batch: LlamaBatch::new(N_BATCH as usize, 1),
+            n_ctx,
+            n_ctx_limit,
+            n_threads,
+            copies_part,
+            wants_logits: Vec::new(),
+        })
+    }
+
+    /// What the prompt writer needs to know of the model.
+    #[must_use]
+    pub fn text(&self) -> &ModelText {
+        &self.text
+    }
+
+    /// Cells of the KV cache now.
+    #[must_use]
+    pub fn n_ctx(&self) -> u32 {
+        self.n_ctx
+    }
+}
+
+fn new_context(
+    model: &LlamaModel,
+    n_ctx: u32,
+    n_threads: i32,
+) -> Result<Context<'_>, BackendError> {
+    let fail = |reason: String| BackendError::Context { n_ctx, reason };
+    let params = LlamaContextParams::default()
+        .with_n_ctx(NonZeroU32::new(n_ctx))
+        .with_n_batch(N_BATCH)
+        .with_n_ubatch(N_BATCH)
+        .with_n_seq_max(N_SEQ_MAX)
+        .with_kv_unified(true)
+        .with_n_threads(n_threads)
+        .with_n_threads_batch(n_threads)
+        .with_no_perf(true);
+    model
+        .new_context(backend().map_err(fail)?, params)
+        .map(Context)
+        .map_err(|error| fail(format!("{error}; is there enough memory?")))
+}
+
+fn read_vocab(model: &LlamaModel) -> Vocab {
+    let vocab = model.vocab();
+    let tokens = vocab
+        .tokens()
+        .map(|id| {
+            let attr = vocab.attr(id);
+            let special = LlamaTokenAttr::Control | LlamaTokenAttr::UserDefined;
+            let unusable = LlamaTokenAttr::Unknown | LlamaTokenAttr::Unused;
+            let is_end = vocab.is_eog(id);
+            let kind = if attr.intersects(special) || is_end {
+                TokenKind::Special
+            } else if attr.intersects(unusable) {
+                TokenKind::Unusable
+            } else {
+                TokenKind::Text
+            };
+            Token { bytes: vocab.token_to_piece(id, true, None), kind, is_end }
+        })
+        .collect();
+    let bos = vocab.should_add_bos().then(|| vocab.bos()).and_then(own_id);
+    Vocab::new(tokens, bos)
+}
+
+fn read_text(model: &LlamaModel, vocab: &Vocab) -> ModelText {
+    let text_of = |token: LlamaToken| {
+        let bytes = own_id(token).map(|id| vocab.bytes(id).to_vec()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let specials = vocab
+        .specials()
+        .filter_map(|bytes| std::str::from_utf8(bytes).ok())
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+        .collect();
+    ModelText {
+        chat_template: model
+            .chat_template(None)
+            .ok()
+            .and_then(|template| template.to_string().ok())
+            .filter(|template| !template.trim().is_empty()),
+        bos: text_of(model.vocab().bos()),
+        eos: text_of(model.vocab().eos()),
+        specials,
+    }
+}
+
+/// `None` for llama.cpp's "no such token", -1.
+fn own_id(token: LlamaToken) -> Option<TokenId> {
+    u32::try_from(token.0).ok().map(TokenId)
+}
+
+fn their_id(token: TokenId) -> LlamaToken {
+    LlamaToken::new(i32::try_from(token.0).unwrap_or(i32::MAX))
+}
+
+fn their_sequence(sequence: SequenceId) -> i32 {
+    i32::try_from(sequence.0).unwrap_or(i32::MAX)
+}
+
+fn cache_error(error: impl std::fmt::Display) -> BackendError {
+    BackendError::Cache { reason: error.to_string() }
+}
+
+impl Backend for Llama {
+    type Gate = LlamaGate;
+
+    fn vocab(&self) -> &Vocab {
+        &self.vocab
+    }
+
+    fn tokenize(&self, text: &str, special: bool) -> Vec<TokenId> {
+        self.loaded
+            .borrow_owner()
+            .vocab()
+            .tokenize(text.as_bytes(), false, special)
+            .into_iter()
+            .filter_map(own_id)
+            .collect()
+    }
+
+    fn gate(&self, gbnf: &str) -> Result<LlamaGate, BackendError> {
+        LlamaSampler::grammar(self.loaded.borrow_owner(), gbnf, "root")
+            .map(LlamaGate)
+            .map_err(|error| BackendError::Grammar { reason: error.to_string() })
+    }
+
+    fn reserve(&mut self, n_cells: u32) -> Result<(), BackendError> {
+        if n_cells <= self.n_ctx {
+            return Ok(());
+        }
+        if n_cells > self.n_ctx_limit {
+            return Err(BackendError::ContextFull { needed: n_cells, limit: self.n_ctx_limit });
+        }
+        let n_ctx = n_cells.next_multiple_of(CELL_BLOCK).min(self.n_ctx_limit);
+        tracing::debug!(n_ctx, "context grows");
+        let n_threads = self.n_threads;
+        self.loaded.with_dependent_mut(|model, context| {
+            let flags = LlamaStateSeqFlags::empty();
+            let mut states = Vec::new();
+            for sequence in (0..N_SEQ_MAX).map(SequenceId).map(their_sequence) {
+                if context.0.kv_cache_seq_pos_max(sequence) >= 0 {
+                    states.push((
+                        sequence,
+                        context.0.state_seq_get(sequence, flags).map_err(cache_error)?,
+                    ));
+                }
+            }
+            *context = new_context(model, n_ctx, n_threads)?;
+            for (sequence, state) in &states {
+                context.0.state_seq_set(state, *sequence).map_err(cache_error)?;
+            }
+            Ok(())
+        })?;
+        self.n_ctx = n_ctx;
+        Ok(())
+    }
+
+    fn max_rows(&self) -> usize {
+        N_BATCH as usize
+    }
+
+    fn decode(&mut self, rows: &[Row]) -> Result<(), BackendError> {
+        let fail = |reason: String| BackendError::Decode { n_rows: rows.len(), reason };
+        self.batch.clear();
+        self.wants_logits.clear();
+        for row in rows {
+            let position = i32::try_from(row.position).map_err(|error| fail(error.to_string()))?;
+            self.batch
+                .add(their_id(row.token), position, &[their_sequence(row.sequence)], row.logits)
+                .map_err(|error| fail(error.to_string()))?;
+            self.wants_logits.push(row.logits);
+        }
+        let Self { loaded, batch, .. } = self;
+        loaded
+            .with_dependent_mut(|_, context| context.0.decode(batch))
+            .map_err(|error| fail(error.to_string()))
+    }
+
+    fn logits(&self, index: usize) -> &[f32] {
+        match (self.wants_logits.get(index), i32::try_from(index)) {
+            (Some(true), Ok(index)) => self.loaded.borrow_dependent().0.get_logits_ith(index),
+            _ => &[],
+        }
+    }
+
+    fn copy(&mut self, from: SequenceId, to: SequenceId, n: u32) -> Result<(), BackendError> {
+        self.remove(to)?;
+        let (from, to) = (their_sequence(from), their_sequence(to));
+        // A recurrent state has no parts: it is copied whole.
+        let end = self.copies_part.then_some(n);
+        self.loaded
+            .with_dependent_mut(|_, context| context.0.kv_cache_seq_cp(from, to, None, end))
+            .map_err(cache_error)
+    }
+
+    fn remove(&mut self, sequence: SequenceId) -> Result<(), BackendError> {
+        self.loaded
+            .with_dependent_mut(|_, context| {
+                context.0.kv_cache_seq_rm(their_sequence(sequence), None, None)
+            })
+            .map_err(cache_error)
+    }
+
+    fn copies_part(&self) -> bool {
+        self.copies_part
+    }
+}
+
+/// llama.cpp's grammar sampler.
+#[derive(Debug)]
+pub struct LlamaGate(LlamaSampler);
+
+impl Gate for LlamaGate {
+    fn allows(&mut self, token: TokenId) -> bool {
+        let data = LlamaTokenData::new(their_id(token), 0.0, 0.0);
+        let mut candidate = LlamaTokenDataArray::new(vec![data], false);
+        self.0.apply(&mut candidate);
+        candidate.data.first().is_some_and(|data| data.logit() == 0.0)
+    }
+
+    fn accept(&mut self, token: TokenId) -> bool {
+        self.0.try_accept(their_id(token)).is_ok()
+    }
+}

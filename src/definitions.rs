@@ -12,6 +12,7 @@
 //! **Invariant:** no I/O here; the caller adds the file's path to an error.
 
 mod error;
+pub(crate) mod keywords;
 mod types;
 
 use std::collections::HashMap;

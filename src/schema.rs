@@ -22,13 +22,10 @@
 //! - The arguments are an object; a function whose schema declares none takes none
 //!   (`departures::an_open_object_at_the_top_takes_no_arguments`).
 
-mod keywords;
-
 use serde_json::{Map, Value};
 
-pub(crate) use self::keywords::is_keyword;
-use self::keywords::{Keyword, near_miss};
-use crate::definitions::{child, kind};
+use crate::definitions::keywords::{Keyword, near_miss};
+use crate::definitions::{FunctionDef, child, kind};
 
 /// Schemas nested deeper than this are refused; no real one comes near.
 pub const MAX_DEPTH: usize = 64;
@@ -77,10 +74,18 @@ pub struct Property {
 pub struct SchemaError {
     /// The keyword that is at fault.
     pub keyword: String,
-    /// Where it stands: a JSON pointer inside the schema.
+    /// Where it stands: a JSON pointer inside the schema, or after [`SchemaError::in_file`] inside the file.
     pub pointer: String,
     /// What is the matter with it.
     pub reason: SchemaProblem,
+}
+
+impl SchemaError {
+    /// The same, with the pointer in the user's file in place of the one inside `parameters`.
+    #[must_use]
+    pub fn in_file(&self, function: &FunctionDef) -> Self {
+        Self { pointer: function.pointer_in_file(&self.pointer), ..self.clone() }
+    }
 }
 
 /// What is the matter with a keyword; reads on after the keyword's name.

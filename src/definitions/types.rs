@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::schema::is_keyword;
+use super::keywords::is_keyword;
 
 /// Deepest schema looked into; `schema::parse` refuses far shallower ones.
 const MAX_DEPTH: usize = 256;

@@ -76,7 +76,7 @@ pub fn calls(
                         left_out.push(format!(
                             "{}: left out: {}",
                             function.name,
-                            in_file(function, &error)
+                            error.in_file(function)
                         ));
                     }
                 }
@@ -97,11 +97,6 @@ pub fn calls(
     let grammar = Grammar::new(rules)?;
     check(&grammar)?;
     Ok(CallGrammar { grammar, refused })
-}
-
-/// The error with its place in the user's file.
-fn in_file(function: &FunctionDef, error: &SchemaError) -> SchemaError {
-    SchemaError { pointer: function.pointer_in_file(&error.pointer), ..error.clone() }
 }
 
 struct Lower {
@@ -131,7 +126,7 @@ impl Lower {
         let name = self.names.fresh(&[function.name.as_str()], "function");
         let expr = Expr::Literal(json_text(&Value::from(function.name.as_str())));
         let mut comment = comment(function);
-        comment.push(format!("no arguments: {}", in_file(function, error)));
+        comment.push(format!("no arguments: {}", error.in_file(function)));
         self.rules.push(Rule { comment, ..Rule::new(name.clone(), expr) });
         name
     }

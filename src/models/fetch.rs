@@ -145,7 +145,11 @@ impl Work<'_> {
         self.go_on()?;
         let len = self.part.len() + block.len() as u64;
         if let Some(expected) = self.model.size_bytes.filter(|expected| len > *expected) {
-            return Err(ModelError::WrongSize { name: self.model.name.clone(), expected, got: len });
+            return Err(ModelError::WrongSize {
+                name: self.model.name.clone(),
+                expected,
+                got: len,
+            });
         }
         self.part.write(block)?;
         self.meter.at(len);

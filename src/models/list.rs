@@ -51,7 +51,8 @@ pub fn path(name: Option<&str>, dirs: &[PathBuf], out: &mut dyn Write) -> Result
 
 /// Columns as wide as their widest cell, two blanks apart; sizes to the right.
 fn table(rows: &[[String; 5]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let [name, bytes, license, source, _] = [0, 1, 2, 3, 4].map(width);
     let lines = rows.iter().map(|row| {
         let [n, b, l, s, present] = row;

@@ -123,7 +123,10 @@ fn proxy(proxies: &Proxies, url: &str) -> Result<Option<Proxy>, ureq::Error> {
     let parsed = Proxy::new(setting.trim())?;
     // Without its socks feature ureq would connect past the proxy and only log it.
     if !matches!(parsed.protocol(), ProxyProtocol::Http | ProxyProtocol::Https) {
-        let reason = format!("a {} proxy is set, and only http: and https: ones are supported", parsed.protocol());
+        let reason = format!(
+            "a {} proxy is set, and only http: and https: ones are supported",
+            parsed.protocol()
+        );
         return Err(ureq::Error::Other(reason.into()));
     }
     let mut builder = Proxy::builder(parsed.protocol()).host(parsed.host()).port(parsed.port());
@@ -135,7 +138,8 @@ fn proxy(proxies: &Proxies, url: &str) -> Result<Option<Proxy>, ureq::Error> {
     }
     // ureq takes `example.com` to mean that host alone; everywhere else its subdomains are meant too.
     let entries = proxies.none.iter().flat_map(|list| list.split([',', ' ']));
-    for entry in entries.map(|entry| entry.trim().trim_start_matches("*.").trim_start_matches('.')) {
+    for entry in entries.map(|entry| entry.trim().trim_start_matches("*.").trim_start_matches('.'))
+    {
         let port = entry.rsplit_once(':').filter(|(host, _)| !host.contains(':'));
         let host = port.map_or(entry, |(host, _)| host);
         if !host.is_empty() {

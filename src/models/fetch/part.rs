@@ -23,7 +23,8 @@ pub(super) struct PartFile {
     target: PathBuf,
     hasher: Sha256,
     len: u64,
-    expected: Option<u64>,
+    /// Bytes that the folder was checked to have room for.
+    expected: u64,
     /// Whether what was received is of use to a later run.
     resumable: bool,
     finished: bool,
@@ -31,7 +32,7 @@ pub(super) struct PartFile {
 
 impl PartFile {
     /// Opens or makes `<target>.part` and locks it. The file counts as empty until [`resume`](Self::resume) is called.
-    pub(super) fn open(target: &Path, expected: Option<u64>) -> Result<Self, ModelError> {
+    pub(super) fn open(target: &Path) -> Result<Self, ModelError> {
         let mut path = target.as_os_str().to_owned();
         path.push(".part");
         let path = PathBuf::from(path);
@@ -42,7 +43,7 @@ impl PartFile {
             target: target.to_owned(),
             hasher: Sha256::new(),
             len: 0,
-            expected,
+            expected: 0,
             resumable: false,
             finished: false,
         })
@@ -83,7 +84,8 @@ impl PartFile {
     }
 
     /// Checks that the folder has room for a file of `total` bytes in all.
-    pub(super) fn check_space(&self, total: u64) -> Result<(), ModelError> {
+    pub(super) fn check_space(&mut self, total: u64) -> Result<(), ModelError> {
+        self.expected = total;
         let needed = total.saturating_sub(self.len);
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -100,7 +102,7 @@ impl PartFile {
         if let Err(source) = self.file.write_all(block) {
             // Some of the block may have been written: back to where the hash is.
             let _ = self.file.set_len(self.len);
-            let needed = self.expected.unwrap_or(0).saturating_sub(self.len);
+            let needed = self.expected.saturating_sub(self.len);
             return Err(ModelError::write(&self.path, needed.max(block.len() as u64), source));
         }
         self.hasher.update(block);

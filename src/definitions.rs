@@ -1,7 +1,7 @@
 //! Function definitions: JSON in any of the accepted forms becomes a list of [`FunctionDef`]s.
 //!
 //! Each element is told apart on its own, so one list may mix forms: the exercise's short format
-//! (`parameters` maps a name to a schema, all required), OpenAI's tools (nested or flat), a bare
+//! (`parameters` maps a name to a schema, all required), the tools of `OpenAI` (nested or flat), a bare
 //! `{"name", "description", "parameters"}` with a JSON Schema, MCP's `inputSchema`, and the older
 //! `fn_name`/`args_names`/`args_types`. The list may stand alone, under `tools` or `functions`, under
 //! MCP's `result`, or be a single object.
@@ -284,7 +284,7 @@ fn parameters(
         .find_map(|key| object.get(*key).map(|value| (*key, value)));
     let (key, map) = match found {
         None | Some((_, Value::Null)) => {
-            return Ok((object_schema(Map::new()), Origin::Short(place.to_owned())));
+            return Ok((object_schema(&Map::new()), Origin::Short(place.to_owned())));
         }
         Some((key, Value::Object(map))) => (key, map),
         Some((key, other)) => {
@@ -305,7 +305,7 @@ fn parameters(
         }
         properties.insert(name.clone(), with_json_types(schema));
     }
-    Ok((object_schema(properties), Origin::Short(place)))
+    Ok((object_schema(&properties), Origin::Short(place)))
 }
 
 /// The older format's `args_names` and `args_types`.
@@ -355,11 +355,11 @@ fn old_format(
             return Err(at(&pointer, Problem::ArgTwice { name: (*name).to_owned() }));
         }
     }
-    Ok((object_schema(properties), Origin::Types(types_at)))
+    Ok((object_schema(&properties), Origin::Types(types_at)))
 }
 
 /// An object schema in which every property is required.
-fn object_schema(properties: Map<String, Value>) -> Value {
+fn object_schema(properties: &Map<String, Value>) -> Value {
     let required: Vec<Value> = properties.keys().map(|key| Value::from(key.as_str())).collect();
     json!({"type": "object", "properties": properties, "required": required})
 }

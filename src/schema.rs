@@ -18,6 +18,8 @@
 //! - Where any value is allowed, it nests at most 16 deep (`departures::any_value_nests_sixteen_deep`).
 //! - An integer has no fraction and no exponent, though `1.0` is one by the standard
 //!   (`departures::an_integer_is_digits`).
+//! - The members of `enum` and `const` are written as listed: `1` is not `1.0`, and no escape is another's equal
+//!   (`departures::listed_values_are_written_as_listed`).
 //! - A raw U+007F is written as an escape (`departures::delete_is_escaped`).
 //! - The arguments are an object; a function whose schema declares none takes none
 //!   (`departures::an_open_object_at_the_top_takes_no_arguments`).
@@ -134,6 +136,9 @@ pub enum SchemaProblem {
 ///
 /// [`SchemaError`] names the keyword that cannot be expressed and its JSON pointer.
 pub fn parse(parameters: &Value) -> Result<Schema, SchemaError> {
+    if !matches!(parameters, Value::Object(_) | Value::Bool(true)) {
+        return Err(error("type", "", SchemaProblem::ArgumentsNotAnObject));
+    }
     let mut parser = Parser { n_unknown: 0 };
     let schema = parser.schema(parameters, "", 0)?;
     if parser.n_unknown > 0 {

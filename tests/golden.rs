@@ -23,7 +23,11 @@ fn check(case: &str) {
     if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
         fs::write(folder.join("grammar.gbnf"), &text).unwrap();
     }
-    assert_eq!(text, read("grammar.gbnf"), "{case}: run with UPDATE_GOLDEN=1 and look at the difference");
+    assert_eq!(
+        text,
+        read("grammar.gbnf"),
+        "{case}: run with UPDATE_GOLDEN=1 and look at the difference"
+    );
 
     let start = Recognizer::new(&lowered.grammar).unwrap();
     let validator = Validator::new(&functions);

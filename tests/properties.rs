@@ -70,7 +70,8 @@ fn check(functions: &[FunctionDef], seed: u64, n_walks: usize) -> usize {
         let bytes = walk(&start, &mut random, n_free);
         assert!(start.accepts(&bytes));
         let text = String::from_utf8(bytes).expect("a text is UTF-8");
-        let _: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let _: Value =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         match validator.validate(&text) {
             Ok(_) | Err(ValidateError::Refused { .. }) => {}
             Err(error) => panic!("{text}: {error}"),
@@ -104,7 +105,8 @@ fn shared(folder: &str) -> Vec<PathBuf> {
 
 #[test]
 fn walks_over_the_real_sets_are_valid_calls() {
-    let files = shared("mcp").into_iter().chain(shared("callme")).chain(shared("callme/old_format"));
+    let files =
+        shared("mcp").into_iter().chain(shared("callme")).chain(shared("callme/old_format"));
     let is_json = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "json");
     let no_functions =
         ["many110.json", "mixed_dev.json", "public11.json", "function_calling_tests.json"];
@@ -144,7 +146,9 @@ fn schema() -> impl Strategy<Value = Value> {
     scalar.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
             inner.clone().prop_map(|items| json!({"type": "array", "items": items})),
-            inner.clone().prop_map(|value| json!({"type": "object", "additionalProperties": value})),
+            inner
+                .clone()
+                .prop_map(|value| json!({"type": "object", "additionalProperties": value})),
             object(inner),
         ]
     })

@@ -5,6 +5,10 @@
     reason = "a test that goes wrong shall say so and stop"
 )]
 
+mod definitions;
+mod departures;
 mod golden;
+mod grammar;
 mod properties;
 mod recognize;
+mod schema;

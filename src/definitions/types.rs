@@ -65,9 +65,15 @@ fn rename(schema: &mut Value, depth: usize) {
                 "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
                 | "dependencies",
                 Value::Object(schemas),
-            ) => schemas.values_mut().for_each(|s| rename(s, depth + 1)),
+            ) => {
+                for schema in schemas.values_mut() {
+                    rename(schema, depth + 1);
+                }
+            }
             ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(|s| rename(s, depth + 1));
+                for schema in schemas {
+                    rename(schema, depth + 1);
+                }
             }
             (
                 "items"

@@ -254,22 +254,19 @@ impl<'a> Nfa<'a> {
                     self.add(inner, at, next, inlined);
                     at = next;
                 }
-                match repeat.max() {
-                    Some(max) => {
-                        for _ in repeat.min()..max {
-                            self.states[at].empty.push(to);
-                            let next = self.state();
-                            self.add(inner, at, next, inlined);
-                            at = next;
-                        }
+                if let Some(max) = repeat.max() {
+                    for _ in repeat.min()..max {
+                        self.states[at].empty.push(to);
+                        let next = self.state();
+                        self.add(inner, at, next, inlined);
+                        at = next;
                     }
-                    None => {
-                        let (start, end) = (self.state(), self.state());
-                        self.states[at].empty.push(start);
-                        self.add(inner, start, end, inlined);
-                        self.states[end].empty.push(start);
-                        at = start;
-                    }
+                } else {
+                    let (start, end) = (self.state(), self.state());
+                    self.states[at].empty.push(start);
+                    self.add(inner, start, end, inlined);
+                    self.states[end].empty.push(start);
+                    at = start;
                 }
                 self.states[at].empty.push(to);
             }

@@ -1,9 +1,11 @@
 //! JSON Schema as a closed enum, [`Schema`]: what the grammar can express, and nothing else.
 //!
-//! **Invariant:** every value that a [`Schema`] describes is valid against the JSON Schema it was parsed from.
-//! **Invariant:** an assertion keyword of any draft that is not expressed is a [`SchemaError`] with its JSON
-//! pointer, never a silent widening. Annotations, keys that no draft defines and unknown format names
-//! assert nothing and are passed over, as the standard says (JSON Schema 2020-12 core, section 6.5).
+//! **Invariant:** every value that a [`Schema`] describes is valid against the JSON Schema it was
+//! parsed from.
+//! **Invariant:** an assertion keyword of any draft that is not expressed is a [`SchemaError`] with
+//! its JSON pointer, never a silent widening. Annotations, keys that no draft defines and unknown
+//! format names assert nothing and are passed over, as the standard says (JSON Schema 2020-12 core,
+//! section 6.5).
 //!
 //! # Known departures
 //!
@@ -11,14 +13,17 @@
 //!
 //! - Keys that are not declared are never generated where properties are declared
 //!   (`departures::undeclared_keys_are_never_generated`).
-//! - Properties come in the order of the definition (`departures::property_order_is_the_definitions`).
+//! - Properties come in the order of the definition
+//!   (`departures::property_order_is_the_definitions`).
 //! - White space is fixed to `", "` and `": "` (`departures::white_space_is_fixed`).
 //! - Without a `type`, `properties` means an object and `items` an array
 //!   (`departures::properties_without_type_mean_an_object`).
-//! - Where any value is allowed, it nests at most 16 deep (`departures::any_value_nests_sixteen_deep`).
+//! - Where any value is allowed, it nests at most 16 deep
+//!   (`departures::any_value_nests_sixteen_deep`).
 //! - An integer has no fraction and no exponent, though `1.0` is one by the standard
 //!   (`departures::an_integer_is_digits`).
-//! - The members of `enum` and `const` are written as listed: `1` is not `1.0`, and no escape is another's equal
+//! - The members of `enum` and `const` are written as listed: `1` is not `1.0`, and no escape is
+//!   another's equal
 //!   (`departures::listed_values_are_written_as_listed`).
 //! - A raw U+007F is written as an escape (`departures::delete_is_escaped`).
 //! - The arguments are an object; a function whose schema declares none takes none
@@ -76,7 +81,8 @@ pub struct Property {
 pub struct SchemaError {
     /// The keyword that is at fault.
     pub keyword: String,
-    /// Where it stands: a JSON pointer inside the schema, or after [`SchemaError::in_file`] inside the file.
+    /// Where it stands: a JSON pointer inside the schema, or after [`SchemaError::in_file`] inside
+    /// the file.
     pub pointer: String,
     /// What is the matter with it.
     pub reason: SchemaProblem,
@@ -127,7 +133,7 @@ pub enum SchemaProblem {
 /// ```
 /// use call_me_maybe::schema::{Schema, parse};
 ///
-/// let schema = serde_json::json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}});
+/// let schema = serde_json::json!({"properties": {"n": {"type": "integer", "minimum": 1}}});
 /// let error = parse(&schema).unwrap_err();
 /// assert_eq!(error.to_string(), "/properties/n/minimum: \"minimum\" is not supported");
 /// ```

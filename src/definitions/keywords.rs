@@ -143,8 +143,8 @@ pub(crate) fn near_miss(key: &str) -> Option<&'static str> {
     keywords.find(|keyword| keyword.len() >= 4 && one_edit_apart(key, keyword)).copied()
 }
 
-/// Whether one letter inserted, removed, replaced or swapped with its neighbor, in either case, makes
-/// one word the other.
+/// Whether one letter inserted, removed, replaced or swapped with its neighbor, in either case,
+/// makes one word the other.
 fn one_edit_apart(a: &str, b: &str) -> bool {
     let a: Vec<char> = a.to_lowercase().chars().collect();
     let b: Vec<char> = b.to_lowercase().chars().collect();

@@ -1,11 +1,12 @@
 //! Function definitions to a [`Grammar`] whose `root` is one whole call:
 //! `{"name": "fn_add_numbers", "arguments": {"a": 2, "b": 3.5}}`.
 //!
-//! **Invariant:** every text of the grammar is JSON that `serde_json` reads, and its arguments are valid
-//! against the schema of the function it names.
-//! **Invariant:** white space is `", "` and `": "`, nothing else; properties are in the definition's order.
-//! **Invariant:** the grammar is unambiguous, without left recursion, and its size is linear in the schema's.
-//! Only this file and those beside it know JSON's lexical rules.
+//! **Invariant:** every text of the grammar is JSON that `serde_json` reads, and its arguments are
+//! valid against the schema of the function it names.
+//! **Invariant:** white space is `", "` and `": "`, nothing else; properties are in the
+//! definition's order.
+//! **Invariant:** the grammar is unambiguous, without left recursion, and its size is linear in the
+//! schema's. Only this file and those beside it know JSON's lexical rules.
 
 mod lexical;
 mod names;
@@ -24,8 +25,8 @@ use crate::schema::{self, Property, Schema, SchemaError};
 /// What becomes of a function whose schema cannot be expressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsupported {
-    /// Its name can be chosen, and the call ends right after it: `{"name": "fn_bad"}`. So the model still
-    /// makes the choice, and the one prompt fails with the reason.
+    /// Its name can be chosen, and the call ends right after it: `{"name": "fn_bad"}`. So the model
+    /// still makes the choice, and the one prompt fails with the reason.
     Keep,
     /// It is a comment that gives the reason.
     LeaveOut,
@@ -56,8 +57,8 @@ pub struct CallGrammar {
 ///
 /// # Errors
 ///
-/// [`GrammarError::NoFunctions`] where there is no function, or [`Unsupported::LeaveOut`] leaves none;
-/// the others would be an error of this module.
+/// [`GrammarError::NoFunctions`] where there is no function, or [`Unsupported::LeaveOut`] leaves
+/// none; the others would be an error of this module.
 pub fn calls(
     functions: &[FunctionDef],
     unsupported: Unsupported,
@@ -196,9 +197,9 @@ impl Lower {
 
     /// An object: the properties in order, of which the optional ones may be missing.
     ///
-    /// Where some property is required, those before the first required one bring their comma behind them
-    /// and those after it in front. Where none is, each may be the first, and a rule for what may
-    /// follow it keeps the size linear.
+    /// Where some property is required, those before the first required one bring their comma
+    /// behind them and those after it in front. Where none is, each may be the first, and a rule
+    /// for what may follow it keeps the size linear.
     fn object(&mut self, properties: &[Property], name: &RuleName, arguments: bool) -> Expr {
         let members: Vec<Expr> = properties
             .iter()

@@ -6,7 +6,7 @@
 //! repetition; not `.`, not token terminals.
 //!
 //! [`lower`] makes a grammar from function definitions, [`check`] finds what llama.cpp would refuse
-//! or widen in silence, [`print`] writes the text, [`recognize`] matches text against it.
+//! or widen in silence, [`mod@print`] writes the text, [`recognize`] matches text against it.
 //!
 //! **Invariant:** the first rule is named `root` and no two rules have one name.
 

@@ -172,7 +172,7 @@ impl Validator {
 }
 
 fn check(function: &FunctionDef) -> Result<Check, Trouble> {
-    let schema = schema::parse(&function.parameters)
+    let schema = schema::parse_again(&function.parameters)
         .map_err(|error| Trouble::Refused(error.in_file(function)))?;
     let validator = jsonschema::options()
         .should_validate_formats(true)

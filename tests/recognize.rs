@@ -240,3 +240,9 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn recognizers_go_to_other_threads() {
+    fn check<T: Send + Sync + Clone>(_: &T) {}
+    check(&recognizer(TWO));
+}

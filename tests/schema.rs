@@ -103,6 +103,10 @@ fn malformed_keywords_are_told() {
             r#"{"type": ["null", "any"]}"#,
             r#"/properties/p/type: "type" has the unknown type "any""#,
         ),
+        (
+            r#"{"type": "text", "enum": ["a"]}"#,
+            r#"/properties/p/type: "type" has the unknown type "text""#,
+        ),
         (r#"{"enum": {}}"#, r#"/properties/p/enum: "enum" must be an array, found an object"#),
         (r#"{"enum": []}"#, r#"/properties/p/enum: "enum" leaves no value that would be valid"#),
         (
@@ -132,6 +136,10 @@ fn malformed_keywords_are_told() {
         (
             r#"{"properties": {"x": false}, "required": ["x"]}"#,
             r#"/properties/p/properties/x: "x" leaves no value that would be valid"#,
+        ),
+        (
+            r#"{"properties": {"x/~": 1}}"#,
+            r#"/properties/p/properties/x~1~0: "x/~" must be a schema, found a number"#,
         ),
         (r#"{"items": [{}]}"#, r#"/properties/p/items: "items" is not supported"#),
         (r#"{"items": 1}"#, r#"/properties/p/items: "items" must be a schema, found a number"#),

@@ -159,3 +159,34 @@ fn one_edit_apart(a: &str, b: &str) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(key: &str, expected: Option<&str>) {
+        assert_eq!(near_miss(key), expected, "{key}");
+    }
+
+    #[test]
+    fn a_slip_of_one_letter_is_a_near_miss() {
+        check("requried", Some("required"));
+        check("propertes", Some("properties"));
+        check("Properties", Some("properties"));
+        check("additionalproperties", Some("additionalProperties"));
+        check("minLenght", Some("minLength"));
+        check("ref", None);
+        check("$reff", Some("$ref"));
+        check("enums", Some("enum"));
+        check("formats", Some("format"));
+    }
+
+    #[test]
+    fn a_word_of_ones_own_is_not() {
+        for key in ["x-order", "nullable", "optional", "example", "name", "", "ty", "descripton"] {
+            check(key, None);
+        }
+        check(&"properties".repeat(10), None);
+    }
+}

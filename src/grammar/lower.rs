@@ -22,6 +22,9 @@ use super::{Expr, Grammar, GrammarError, Rule, RuleName};
 use crate::definitions::{FunctionDef, FunctionName};
 use crate::schema::{self, Property, Schema, SchemaError};
 
+/// Most characters of a description in a comment.
+const MAX_COMMENT: usize = 100;
+
 /// What becomes of a function whose schema cannot be expressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsupported {
@@ -66,6 +69,8 @@ pub fn calls(
     let mut lower = Lower { rules: Vec::new(), names: Names::default(), lexical: BTreeSet::new() };
     let (mut productions, mut refused, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for function in functions {
+        let name = function.name.as_str().escape_debug();
+        let _span = tracing::info_span!("function", %name).entered();
         match schema::parse(&function.parameters) {
             Ok(schema) => productions.push(Expr::Rule(lower.function(function, &schema))),
             Err(error) => {
@@ -282,7 +287,11 @@ impl Lower {
 fn comment(function: &FunctionDef) -> Vec<String> {
     let first = function.description.as_deref().unwrap_or_default().trim().lines().next();
     match first {
-        Some(line) if !line.is_empty() => vec![format!("{}: {line}", function.name)],
+        Some(line) if !line.is_empty() => {
+            let cut = line.char_indices().nth(MAX_COMMENT).map(|(index, _)| &line[..index]);
+            let line = cut.map_or(line.to_owned(), |start| format!("{start}…"));
+            vec![format!("{}: {line}", function.name)]
+        }
         _ => vec![function.name.to_string()],
     }
 }

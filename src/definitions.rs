@@ -1,14 +1,15 @@
 //! Function definitions: JSON in any of the accepted forms becomes a list of [`FunctionDef`]s.
 //!
 //! Each element is told apart on its own, so one list may mix forms: the exercise's short format
-//! (`parameters` maps a name to a schema, all required), OpenAI's tools (nested or flat), a bare
-//! `{"name", "description", "parameters"}` with a JSON Schema, MCP's `inputSchema`, and the older
-//! `fn_name`/`args_names`/`args_types`. The list may stand alone, under `tools` or `functions`, under
-//! MCP's `result`, or be a single object.
+//! (`parameters` maps a name to a schema, all required), the tools of `OpenAI` (nested or flat), a
+//! bare `{"name", "description", "parameters"}` with a JSON Schema, MCP's `inputSchema`, and the
+//! older `fn_name`/`args_names`/`args_types`. The list may stand alone, under `tools` or
+//! `functions`, under MCP's `result`, or be a single object.
 //!
 //! **Invariant:** no two functions of one list have the same name, and no name is empty.
-//! **Invariant:** `parameters` is always a JSON Schema with JSON's type names; what the keywords mean is
-//! not looked at here ([`crate::schema`] does that), so a schema we cannot express is no error here.
+//! **Invariant:** `parameters` is always a JSON Schema with JSON's type names; what the keywords
+//! mean is not looked at here ([`crate::schema`] does that), so a schema we cannot express is no
+//! error here.
 //! **Invariant:** no I/O here; the caller adds the file's path to an error.
 
 mod error;
@@ -56,7 +57,8 @@ impl fmt::Display for FunctionName {
 /// let functions = call_me_maybe::definitions::parse(file)?;
 /// assert_eq!(functions[0].name.as_str(), "fn_wait");
 /// assert_eq!(functions[0].parameters["properties"]["seconds"]["type"], "number");
-/// assert_eq!(functions[0].pointer_in_file("/properties/seconds/type"), "/0/parameters/seconds/type");
+/// let pointer = functions[0].pointer_in_file("/properties/seconds/type");
+/// assert_eq!(pointer, "/0/parameters/seconds/type");
 /// # Ok::<(), call_me_maybe::definitions::DefinitionError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -199,7 +201,8 @@ fn at(pointer: &str, problem: Problem) -> DefinitionError {
     DefinitionError::Malformed { pointer: pointer.to_owned(), problem }
 }
 
-/// The list inside a wrapping object, with its pointer; `None` where the object is a function itself.
+/// The list inside a wrapping object, with its pointer; `None` where the object is a function
+/// itself.
 fn list_of<'a>(
     object: &'a Map<String, Value>,
     place: &str,
@@ -235,7 +238,8 @@ fn one(value: &Value, place: &str) -> Result<FunctionDef, DefinitionError> {
     let Value::Object(outer) = value else {
         return Err(at(place, Problem::NotAnObject { found: kind(value) }));
     };
-    // OpenAI's nested form; a `function` that is a sibling of `name` is something of the user's own.
+    // OpenAI's nested form; a `function` that is a sibling of `name` is something of the user's
+    // own.
     let (object, inner) = match outer.get("function") {
         Some(Value::Object(function)) if !outer.contains_key("name") => {
             (function, child(place, "function"))
@@ -284,7 +288,7 @@ fn parameters(
         .find_map(|key| object.get(*key).map(|value| (*key, value)));
     let (key, map) = match found {
         None | Some((_, Value::Null)) => {
-            return Ok((object_schema(Map::new()), Origin::Short(place.to_owned())));
+            return Ok((object_schema(&Map::new()), Origin::Short(place.to_owned())));
         }
         Some((key, Value::Object(map))) => (key, map),
         Some((key, other)) => {
@@ -305,7 +309,7 @@ fn parameters(
         }
         properties.insert(name.clone(), with_json_types(schema));
     }
-    Ok((object_schema(properties), Origin::Short(place)))
+    Ok((object_schema(&properties), Origin::Short(place)))
 }
 
 /// The older format's `args_names` and `args_types`.
@@ -355,11 +359,11 @@ fn old_format(
             return Err(at(&pointer, Problem::ArgTwice { name: (*name).to_owned() }));
         }
     }
-    Ok((object_schema(properties), Origin::Types(types_at)))
+    Ok((object_schema(&properties), Origin::Types(types_at)))
 }
 
 /// An object schema in which every property is required.
-fn object_schema(properties: Map<String, Value>) -> Value {
+fn object_schema(properties: &Map<String, Value>) -> Value {
     let required: Vec<Value> = properties.keys().map(|key| Value::from(key.as_str())).collect();
     json!({"type": "object", "properties": properties, "required": required})
 }

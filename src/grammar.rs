@@ -1,12 +1,12 @@
 //! What a grammar is: rules over terminals, as much of GBNF as we use.
 //!
-//! GBNF is llama.cpp's notation for context-free grammars: `name ::= production | production`, terminals
-//! are literals and classes of code points, and `?`, `*`, `+` and `{m,n}` repeat what stands before them.
-//! We use literals, classes, rule names, concatenation, alternatives and repetition; not `.`, not token
-//! terminals.
+//! GBNF is llama.cpp's notation for context-free grammars: `name ::= production | production`,
+//! terminals are literals and classes of code points, and `?`, `*`, `+` and `{m,n}` repeat what
+//! stands before them. We use literals, classes, rule names, concatenation, alternatives and
+//! repetition; not `.`, not token terminals.
 //!
-//! [`lower`] makes a grammar from function definitions, [`check`] finds what llama.cpp would refuse or
-//! widen in silence, [`print`] writes the text, [`recognize`] matches text against it.
+//! [`lower`] makes a grammar from function definitions, [`check`] finds what llama.cpp would refuse
+//! or widen in silence, [`mod@print`] writes the text, [`recognize`] matches text against it.
 //!
 //! **Invariant:** the first rule is named `root` and no two rules have one name.
 
@@ -71,7 +71,9 @@ pub struct Rule {
     pub expr: Expr,
     /// Lines of comment above the rule.
     pub comment: Vec<String>,
-    /// Whether it is the value of one argument of the call. Such rules do not nest.
+    /// Whether it is the value of one argument of the call.
+    ///
+    /// Such rules do not nest, and some text always stands between two of them.
     pub argument: bool,
 }
 
@@ -341,7 +343,10 @@ pub enum GrammarError {
         max: u32,
     },
     /// llama.cpp refuses a bound times the rules of what is repeated beyond the same limit.
-    #[error("the rule {name} repeats {n_rules} rules {times} times; llama.cpp's limit is {limit}", limit = Repeat::LIMIT)]
+    #[error(
+        "the rule {name} repeats {n_rules} rules {times} times; llama.cpp's limit is {limit}",
+        limit = Repeat::LIMIT
+    )]
     RepeatTooLarge {
         /// The rule.
         name: RuleName,

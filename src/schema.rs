@@ -1,9 +1,11 @@
 //! JSON Schema as a closed enum, [`Schema`]: what the grammar can express, and nothing else.
 //!
-//! **Invariant:** every value that a [`Schema`] describes is valid against the JSON Schema it was parsed from.
-//! **Invariant:** an assertion keyword of any draft that is not expressed is a [`SchemaError`] with its JSON
-//! pointer, never a silent widening. Annotations, keys that no draft defines and unknown format names
-//! assert nothing and are passed over, as the standard says (JSON Schema 2020-12 core, section 6.5).
+//! **Invariant:** every value that a [`Schema`] describes is valid against the JSON Schema it was
+//! parsed from.
+//! **Invariant:** an assertion keyword of any draft that is not expressed is a [`SchemaError`] with
+//! its JSON pointer, never a silent widening. Annotations, keys that no draft defines and unknown
+//! format names assert nothing and are passed over, as the standard says (JSON Schema 2020-12 core,
+//! section 6.5).
 //!
 //! # Known departures
 //!
@@ -11,13 +13,18 @@
 //!
 //! - Keys that are not declared are never generated where properties are declared
 //!   (`departures::undeclared_keys_are_never_generated`).
-//! - Properties come in the order of the definition (`departures::property_order_is_the_definitions`).
+//! - Properties come in the order of the definition
+//!   (`departures::property_order_is_the_definitions`).
 //! - White space is fixed to `", "` and `": "` (`departures::white_space_is_fixed`).
 //! - Without a `type`, `properties` means an object and `items` an array
 //!   (`departures::properties_without_type_mean_an_object`).
-//! - Where any value is allowed, it nests at most 16 deep (`departures::any_value_nests_sixteen_deep`).
+//! - Where any value is allowed, it nests at most 16 deep
+//!   (`departures::any_value_nests_sixteen_deep`).
 //! - An integer has no fraction and no exponent, though `1.0` is one by the standard
 //!   (`departures::an_integer_is_digits`).
+//! - The members of `enum` and `const` are written as listed: `1` is not `1.0`, and no escape is
+//!   another's equal
+//!   (`departures::listed_values_are_written_as_listed`).
 //! - A raw U+007F is written as an escape (`departures::delete_is_escaped`).
 //! - The arguments are an object; a function whose schema declares none takes none
 //!   (`departures::an_open_object_at_the_top_takes_no_arguments`).
@@ -29,6 +36,8 @@ use crate::definitions::{FunctionDef, child, kind};
 
 /// Schemas nested deeper than this are refused; no real one comes near.
 pub const MAX_DEPTH: usize = 64;
+
+const TYPES: &[&str] = &["null", "boolean", "integer", "number", "string", "array", "object"];
 
 /// What a value may be.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,11 +79,12 @@ pub struct Property {
 
 /// Why a schema cannot be expressed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{pointer}: \"{}\" {reason}", keyword.escape_debug())]
+#[error("{}: \"{}\" {reason}", pointer.escape_debug(), keyword.escape_debug())]
 pub struct SchemaError {
     /// The keyword that is at fault.
     pub keyword: String,
-    /// Where it stands: a JSON pointer inside the schema, or after [`SchemaError::in_file`] inside the file.
+    /// Where it stands: a JSON pointer inside the schema, or after [`SchemaError::in_file`] inside
+    /// the file.
     pub pointer: String,
     /// What is the matter with it.
     pub reason: SchemaProblem,
@@ -125,7 +135,7 @@ pub enum SchemaProblem {
 /// ```
 /// use call_me_maybe::schema::{Schema, parse};
 ///
-/// let schema = serde_json::json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}});
+/// let schema = serde_json::json!({"properties": {"n": {"type": "integer", "minimum": 1}}});
 /// let error = parse(&schema).unwrap_err();
 /// assert_eq!(error.to_string(), "/properties/n/minimum: \"minimum\" is not supported");
 /// ```
@@ -134,56 +144,94 @@ pub enum SchemaProblem {
 ///
 /// [`SchemaError`] names the keyword that cannot be expressed and its JSON pointer.
 pub fn parse(parameters: &Value) -> Result<Schema, SchemaError> {
-    let mut parser = Parser { n_unknown: 0 };
-    let schema = parser.schema(parameters, "", 0)?;
-    if parser.n_unknown > 0 {
-        tracing::debug!(
-            n_keys = parser.n_unknown,
-            "keys that no draft of JSON Schema defines are ignored"
-        );
-    }
-    match schema {
-        Schema::Map(values) if *values == Schema::Any => Ok(Schema::Object(Vec::new())),
-        Schema::Any => Ok(Schema::Object(Vec::new())),
-        Schema::Object(_) | Schema::Map(_) => Ok(schema),
-        _ => {
-            let keyword = ["type", "enum", "const"]
-                .into_iter()
-                .find(|key| parameters.get(key).is_some())
-                .unwrap_or("type");
-            Err(error(keyword, "", SchemaProblem::ArgumentsNotAnObject))
-        }
-    }
+    let mut parser = Parser::default();
+    let schema = parser.arguments(parameters);
+    parser.tell();
+    schema
+}
+
+/// [`parse`] for one who comes second: what there is to tell was told then.
+pub(crate) fn parse_again(parameters: &Value) -> Result<Schema, SchemaError> {
+    Parser::default().arguments(parameters)
 }
 
 fn error(keyword: &str, pointer: &str, reason: SchemaProblem) -> SchemaError {
     SchemaError { keyword: keyword.to_owned(), pointer: child(pointer, keyword), reason }
 }
 
+/// An error of a whole schema, named after the key that it stands under.
+fn error_at(pointer: &str, reason: SchemaProblem) -> SchemaError {
+    let key = pointer.rsplit('/').next().unwrap_or_default();
+    let keyword = key.replace("~1", "/").replace("~0", "~");
+    SchemaError { keyword, pointer: pointer.to_owned(), reason }
+}
+
 fn malformed(keyword: &str, pointer: &str, expected: &'static str, found: &Value) -> SchemaError {
     error(keyword, pointer, SchemaProblem::Malformed { expected, found: kind(found) })
 }
 
+#[derive(Default)]
 struct Parser {
+    /// Keys that no draft defines.
     n_unknown: usize,
+    /// The pointers of those that look like a keyword, with the keyword.
+    near_misses: Vec<(String, &'static str)>,
 }
 
 impl Parser {
+    fn arguments(&mut self, parameters: &Value) -> Result<Schema, SchemaError> {
+        if !matches!(parameters, Value::Object(_) | Value::Bool(true)) {
+            return Err(error("type", "", SchemaProblem::ArgumentsNotAnObject));
+        }
+        let schema = self.schema(parameters, "", 0)?;
+        match schema {
+            Schema::Map(values) if *values == Schema::Any => Ok(Schema::Object(Vec::new())),
+            Schema::Any => Ok(Schema::Object(Vec::new())),
+            Schema::Object(_) | Schema::Map(_) => Ok(schema),
+            _ => {
+                let keyword = ["type", "enum", "const"]
+                    .into_iter()
+                    .find(|key| parameters.get(key).is_some())
+                    .unwrap_or("type");
+                Err(error(keyword, "", SchemaProblem::ArgumentsNotAnObject))
+            }
+        }
+    }
+
+    /// Passes on what is no error and yet worth a word.
+    fn tell(&self) {
+        if self.n_unknown > 0 {
+            tracing::debug!(
+                n_keys = self.n_unknown,
+                "keys that no draft of JSON Schema defines are ignored"
+            );
+        }
+        for (pointer, keyword) in &self.near_misses {
+            tracing::warn!(
+                pointer = %pointer.escape_debug(),
+                keyword,
+                "an unknown key in a schema looks like a misspelt keyword"
+            );
+        }
+    }
+
     fn schema(
         &mut self,
         schema: &Value,
         pointer: &str,
         depth: usize,
     ) -> Result<Schema, SchemaError> {
-        let (parent, keyword) = pointer.rsplit_once('/').unwrap_or_default();
         if depth > MAX_DEPTH {
-            return Err(error(keyword, parent, SchemaProblem::TooDeep));
+            return Err(error_at(pointer, SchemaProblem::TooDeep));
         }
         let map = match schema {
             Value::Object(map) => map,
             Value::Bool(true) => return Ok(Schema::Any),
-            Value::Bool(false) => return Err(error(keyword, parent, SchemaProblem::Unsatisfiable)),
-            other => return Err(malformed(keyword, parent, "a schema", other)),
+            Value::Bool(false) => return Err(error_at(pointer, SchemaProblem::Unsatisfiable)),
+            other => {
+                let (expected, found) = ("a schema", kind(other));
+                return Err(error_at(pointer, SchemaProblem::Malformed { expected, found }));
+            }
         };
         self.refuse_unsupported(map, pointer)?;
         if map.contains_key("enum") || map.contains_key("const") {
@@ -231,12 +279,7 @@ impl Parser {
                 Keyword::Unknown => {
                     self.n_unknown += 1;
                     if let Some(keyword) = near_miss(key) {
-                        tracing::warn!(
-                            key = %key.escape_debug(),
-                            pointer = %child(pointer, key).escape_debug(),
-                            keyword,
-                            "unknown key in a schema looks like a misspelt keyword"
-                        );
+                        self.near_misses.push((child(pointer, key), keyword));
                     }
                 }
             }
@@ -364,7 +407,10 @@ fn values(map: &Map<String, Value>, pointer: &str) -> Result<Schema, SchemaError
         (None, Some(value)) => ("const", vec![value.clone()]),
         (None, None) => ("enum", Vec::new()),
     };
-    types(map, pointer)?;
+    if let Some(name) = types(map, pointer)?.into_iter().find(|name| !TYPES.contains(name)) {
+        let reason = SchemaProblem::UnknownType { name: name.to_owned() };
+        return Err(error("type", pointer, reason));
+    }
     let beside: Map<String, Value> = map
         .iter()
         .filter(|(key, value)| *key != keyword && Keyword::of(key, value) == Keyword::Expressed)

@@ -1,10 +1,11 @@
-//! Generated text to a [`FunctionCall`]: read by serde, then checked against the function's JSON Schema by
-//! an independent validator.
+//! Generated text to a [`FunctionCall`]: read by serde, then checked against the function's JSON
+//! Schema by an independent validator.
 //!
-//! **Invariant:** a call that comes out is valid against the definition as the user wrote it, whatever the
-//! grammar allowed. Nothing is repaired: the parameters are those of the text, in its order.
-//! **Invariant:** only the text of numbers changes, and only so: where the schema says `number`, `.0` is
-//! appended to one without `.`, `e` and `E`. No digit is lost, and the value is the same.
+//! **Invariant:** a call that comes out is valid against the definition as the user wrote it,
+//! whatever the grammar allowed. Nothing is repaired: the parameters are those of the text, in its
+//! order.
+//! **Invariant:** only the text of numbers changes, and only so: where the schema says `number`,
+//! `.0` is appended to one without `.`, `e` and `E`. No digit is lost, and the value is the same.
 
 use std::collections::HashMap;
 
@@ -133,8 +134,9 @@ impl Validator {
     ///
     /// # Errors
     ///
-    /// [`ValidateError::Refused`] where a function was chosen whose schema cannot be expressed; the others
-    /// mean that the text did not come from the functions' grammar, or that grammar and schema disagree.
+    /// [`ValidateError::Refused`] where a function was chosen whose schema cannot be expressed; the
+    /// others mean that the text did not come from the functions' grammar, or that grammar and
+    /// schema disagree.
     pub fn validate(&self, text: &str) -> Result<FunctionCall, ValidateError> {
         let text: Text = serde_json::from_str(text).map_err(ValidateError::NotACall)?;
         let Some(Function { name, check }) = self.functions.get(&text.name) else {
@@ -170,7 +172,7 @@ impl Validator {
 }
 
 fn check(function: &FunctionDef) -> Result<Check, Trouble> {
-    let schema = schema::parse(&function.parameters)
+    let schema = schema::parse_again(&function.parameters)
         .map_err(|error| Trouble::Refused(error.in_file(function)))?;
     let validator = jsonschema::options()
         .should_validate_formats(true)
@@ -405,7 +407,8 @@ mod tests {
         assert_eq!(error(r#"{"name": "f""#), "the text is not a call");
     }
 
-    /// `serde_json`'s `arbitrary_precision` shows its private struct to code that is not aware of it.
+    /// `serde_json`'s `arbitrary_precision` shows its private struct to code that is not aware of
+    /// it.
     #[test]
     fn the_validator_reads_numbers_of_any_precision() {
         let schema = serde_json::json!({"properties": {"items": {"type": "number", "minimum": 5}}});

@@ -6,8 +6,14 @@
 )]
 
 mod cli;
+mod definitions;
+mod departures;
 mod fetch;
+mod golden;
+mod grammar;
 mod input;
 mod interrupt;
 mod output;
+mod properties;
 mod recognize;
+mod schema;

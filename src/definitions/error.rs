@@ -55,8 +55,8 @@ impl DefinitionError {
     }
 }
 
-fn place(pointer: &str) -> &str {
-    if pointer.is_empty() { "top level" } else { pointer }
+fn place(pointer: &str) -> String {
+    if pointer.is_empty() { "top level".to_owned() } else { pointer.escape_debug().to_string() }
 }
 
 /// What is wrong with a part of a definition, and the way out.

@@ -143,8 +143,8 @@ pub(crate) fn near_miss(key: &str) -> Option<&'static str> {
     keywords.find(|keyword| keyword.len() >= 4 && one_edit_apart(key, keyword)).copied()
 }
 
-/// Whether one letter inserted, removed, replaced or swapped with its neighbor, in either case, makes
-/// one word the other.
+/// Whether one letter inserted, removed, replaced or swapped with its neighbor, in either case,
+/// makes one word the other.
 fn one_edit_apart(a: &str, b: &str) -> bool {
     let a: Vec<char> = a.to_lowercase().chars().collect();
     let b: Vec<char> = b.to_lowercase().chars().collect();
@@ -157,5 +157,36 @@ fn one_edit_apart(a: &str, b: &str) -> bool {
         ([_, x @ ..], [_, y @ ..]) if x == y => true,
         ([x0, x1, x @ ..], [y0, y1, y @ ..]) => x0 == y1 && x1 == y0 && x == y,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(key: &str, expected: Option<&str>) {
+        assert_eq!(near_miss(key), expected, "{key}");
+    }
+
+    #[test]
+    fn a_slip_of_one_letter_is_a_near_miss() {
+        check("requried", Some("required"));
+        check("propertes", Some("properties"));
+        check("Properties", Some("properties"));
+        check("additionalproperties", Some("additionalProperties"));
+        check("minLenght", Some("minLength"));
+        check("ref", None);
+        check("$reff", Some("$ref"));
+        check("enums", Some("enum"));
+        check("formats", Some("format"));
+    }
+
+    #[test]
+    fn a_word_of_ones_own_is_not() {
+        for key in ["x-order", "nullable", "optional", "example", "name", "", "ty", "descripton"] {
+            check(key, None);
+        }
+        check(&"properties".repeat(10), None);
     }
 }

@@ -1,7 +1,9 @@
 //! Which form `parameters` has, and Python's type names as JSON's.
 //!
-//! **Invariant:** a name is changed only where a `type` keyword stands in a schema position, never inside
-//! `enum`, `const`, `default` or `examples`, and never as the name of a property.
+//! **Invariant:** a name is changed only where a `type` keyword stands in a schema position, never
+//! inside `enum`, `const`, `default` or `examples`, and never as the name of a property.
+
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
@@ -12,8 +14,8 @@ const MAX_DEPTH: usize = 256;
 
 /// Tells a JSON Schema from the short format, a map of parameter names to schemas.
 ///
-/// A parameter may be called `type`, `properties`, `items` or `required`; then the value is an object
-/// that is a schema itself, where the keyword of that name would hold something else.
+/// A parameter may be called `type`, `properties`, `items` or `required`; then the value is an
+/// object that is a schema itself, where the keyword of that name would hold something else.
 pub(super) fn is_json_schema(map: &Map<String, Value>) -> bool {
     let by_type = match map.get("type") {
         Some(Value::String(_)) => true,
@@ -27,8 +29,9 @@ pub(super) fn is_json_schema(map: &Map<String, Value>) -> bool {
     if by_type || by_properties {
         return true;
     }
-    // Otherwise it is a schema when something cannot be a parameter and everything can be a keyword;
-    // `{"a": "number"}` is a short format gone wrong, which must not pass as a schema without parameters.
+    // Otherwise it is a schema when something cannot be a parameter and everything can be a
+    // keyword; `{"a": "number"}` is a short format gone wrong, which must not pass as a schema
+    // without parameters.
     map.values().any(|v| !v.is_object()) && map.keys().all(|key| is_keyword(key))
 }
 
@@ -54,13 +57,24 @@ fn rename(schema: &mut Value, depth: usize) {
                     }
                 }
             }
+            // A name that stands twice says nothing more, but validators refuse such a list.
+            ("required", Value::Array(names)) => {
+                let mut seen = HashSet::new();
+                names.retain(|name| name.as_str().is_none_or(|name| seen.insert(name.to_owned())));
+            }
             (
                 "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
                 | "dependencies",
                 Value::Object(schemas),
-            ) => schemas.values_mut().for_each(|s| rename(s, depth + 1)),
+            ) => {
+                for schema in schemas.values_mut() {
+                    rename(schema, depth + 1);
+                }
+            }
             ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(|s| rename(s, depth + 1));
+                for schema in schemas {
+                    rename(schema, depth + 1);
+                }
             }
             (
                 "items"

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Expr, Grammar, GrammarError, Repeat, Rule, RuleName};
 
-/// Checks that every rule is defined, reachable, finite and free of left recursion, and that llama.cpp
-/// keeps every bound.
+/// Checks that every rule is defined, reachable, finite and free of left recursion, and that
+/// llama.cpp keeps every bound.
 ///
 /// # Errors
 ///

@@ -1,11 +1,12 @@
 //! Function definitions to a [`Grammar`] whose `root` is one whole call:
 //! `{"name": "fn_add_numbers", "arguments": {"a": 2, "b": 3.5}}`.
 //!
-//! **Invariant:** every text of the grammar is JSON that `serde_json` reads, and its arguments are valid
-//! against the schema of the function it names.
-//! **Invariant:** white space is `", "` and `": "`, nothing else; properties are in the definition's order.
-//! **Invariant:** the grammar is unambiguous, without left recursion, and its size is linear in the schema's.
-//! Only this file and those beside it know JSON's lexical rules.
+//! **Invariant:** every text of the grammar is JSON that `serde_json` reads, and its arguments are
+//! valid against the schema of the function it names.
+//! **Invariant:** white space is `", "` and `": "`, nothing else; properties are in the
+//! definition's order.
+//! **Invariant:** the grammar is unambiguous, without left recursion, and its size is linear in the
+//! schema's. Only this file and those beside it know JSON's lexical rules.
 
 mod lexical;
 mod names;
@@ -21,11 +22,14 @@ use super::{Expr, Grammar, GrammarError, Rule, RuleName};
 use crate::definitions::{FunctionDef, FunctionName};
 use crate::schema::{self, Property, Schema, SchemaError};
 
+/// Most characters of a description in a comment.
+const MAX_COMMENT: usize = 100;
+
 /// What becomes of a function whose schema cannot be expressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsupported {
-    /// Its name can be chosen, and the call ends right after it: `{"name": "fn_bad"}`. So the model still
-    /// makes the choice, and the one prompt fails with the reason.
+    /// Its name can be chosen, and the call ends right after it: `{"name": "fn_bad"}`. So the model
+    /// still makes the choice, and the one prompt fails with the reason.
     Keep,
     /// It is a comment that gives the reason.
     LeaveOut,
@@ -56,8 +60,8 @@ pub struct CallGrammar {
 ///
 /// # Errors
 ///
-/// [`GrammarError::NoFunctions`] where there is no function, or [`Unsupported::LeaveOut`] leaves none;
-/// the others would be an error of this module.
+/// [`GrammarError::NoFunctions`] where there is no function, or [`Unsupported::LeaveOut`] leaves
+/// none; the others would be an error of this module.
 pub fn calls(
     functions: &[FunctionDef],
     unsupported: Unsupported,
@@ -65,6 +69,8 @@ pub fn calls(
     let mut lower = Lower { rules: Vec::new(), names: Names::default(), lexical: BTreeSet::new() };
     let (mut productions, mut refused, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for function in functions {
+        let name = function.name.as_str().escape_debug();
+        let _span = tracing::info_span!("function", %name).entered();
         match schema::parse(&function.parameters) {
             Ok(schema) => productions.push(Expr::Rule(lower.function(function, &schema))),
             Err(error) => {
@@ -196,9 +202,9 @@ impl Lower {
 
     /// An object: the properties in order, of which the optional ones may be missing.
     ///
-    /// Where some property is required, those before the first required one bring their comma behind them
-    /// and those after it in front. Where none is, each may be the first, and a rule for what may
-    /// follow it keeps the size linear.
+    /// Where some property is required, those before the first required one bring their comma
+    /// behind them and those after it in front. Where none is, each may be the first, and a rule
+    /// for what may follow it keeps the size linear.
     fn object(&mut self, properties: &[Property], name: &RuleName, arguments: bool) -> Expr {
         let members: Vec<Expr> = properties
             .iter()
@@ -281,7 +287,11 @@ impl Lower {
 fn comment(function: &FunctionDef) -> Vec<String> {
     let first = function.description.as_deref().unwrap_or_default().trim().lines().next();
     match first {
-        Some(line) if !line.is_empty() => vec![format!("{}: {line}", function.name)],
+        Some(line) if !line.is_empty() => {
+            let cut = line.char_indices().nth(MAX_COMMENT).map(|(index, _)| &line[..index]);
+            let line = cut.map_or(line.to_owned(), |start| format!("{start}…"));
+            vec![format!("{}: {line}", function.name)]
+        }
         _ => vec![function.name.to_string()],
     }
 }

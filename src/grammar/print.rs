@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** only this file writes quotes and escapes of GBNF, and llama.cpp's parser
 //! (`llama-grammar.cpp`, `parse_char`) knows every escape it writes.
-//! **Invariant:** nothing in a name, a comment or a literal can end its line, begin a rule, or reach a
-//! terminal as a control character.
+//! **Invariant:** nothing in a name, a comment or a literal can end its line, begin a rule, or
+//! reach a terminal as a control character.
 
 use std::fmt::Write as _;
 

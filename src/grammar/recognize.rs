@@ -4,11 +4,12 @@
 //! states may also call other rules. Where the text stands is a small set of pairs of a state and a
 //! stack of return states; stacks share their lower parts, so a clone costs a few counters.
 //!
-//! **Invariant:** `push` takes a byte exactly when some text of the grammar begins with all bytes taken so far
-//! and that one; so there is always a way to the end, and ill-formed UTF-8 is never taken.
+//! **Invariant:** `push` takes a byte exactly when some text of the grammar begins with all bytes
+//! taken so far and that one; so there is always a way to the end, and ill-formed UTF-8 is never
+//! taken.
 //! **Invariant:** a refused byte or text leaves the state as it was.
-//! **Invariant:** a call in last place leaves no mark on the stack, save that of an argument's rule; so the
-//! stack is as deep as the text is nested, not as long as it is.
+//! **Invariant:** a call in last place leaves no mark on the stack, save that of an argument's
+//! rule; so the stack is as deep as the text is nested, not as long as it is.
 
 mod bytes;
 mod compile;
@@ -163,8 +164,8 @@ impl Recognizer {
         self.position.threads.iter().any(|thread| thread.stack.in_argument())
     }
 
-    /// The shortest bytes that complete the argument's value that the text is in; printable ASCII where
-    /// there is a choice.
+    /// The shortest bytes that complete the argument's value that the text is in; printable ASCII
+    /// where there is a choice.
     ///
     /// Empty outside a value, and where it can be complete already.
     #[must_use]
@@ -180,8 +181,8 @@ impl Recognizer {
         }
     }
 
-    /// Completes the argument's value that the text is in with [`Recognizer::closing`], and rules out
-    /// that it goes on: after `12` no digit may follow. Gives the bytes that were added.
+    /// Completes the argument's value that the text is in with [`Recognizer::closing`], and rules
+    /// out that it goes on: after `12` no digit may follow. Gives the bytes that were added.
     pub fn close_argument(&mut self) -> Vec<u8> {
         let closing = self.closing();
         for byte in &closing {

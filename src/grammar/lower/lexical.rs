@@ -190,7 +190,8 @@ fn list(item: Expr) -> Expr {
     item.then(more).optional()
 }
 
-/// A value as the grammar writes it: `", "` and `": "` between, non-ASCII raw, as few escapes as JSON allows.
+/// A value as the grammar writes it: `", "` and `": "` between, non-ASCII raw, as few escapes as
+/// JSON allows.
 pub(super) fn json_text(value: &Value) -> String {
     let mut bytes = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut bytes, Spaced);

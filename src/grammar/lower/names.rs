@@ -25,8 +25,8 @@ impl Default for Names {
 }
 
 impl Names {
-    /// A new name made of `parts`; whatever llama.cpp does not allow in a name becomes `-`, and a part
-    /// with nothing left becomes `fallback`.
+    /// A new name made of `parts`; whatever llama.cpp does not allow in a name becomes `-`, and a
+    /// part with nothing left becomes `fallback`.
     pub(super) fn fresh(&mut self, parts: &[&str], fallback: &str) -> RuleName {
         let parts: Vec<String> = parts
             .iter()

@@ -1,8 +1,9 @@
 //! A [`Grammar`] as automata over bytes that call each other.
 //!
-//! Each rule becomes a nondeterministic automaton (Thompson's construction), then a deterministic one
-//! (subsets of its states). A rule that is used in one place only, and is no argument's value, is built in
-//! there: so a list of function names becomes one automaton that shares their beginnings.
+//! Each rule becomes a nondeterministic automaton (Thompson's construction), then a deterministic
+//! one (subsets of its states). A rule that is used in one place only, and is no argument's value,
+//! is built in there: so a list of function names becomes one automaton that shares their
+//! beginnings.
 //!
 //! **Invariant:** the ranges of a state's edges are disjoint and rising.
 //! **Invariant:** every state has a finite cost: the fewest bytes that complete its rule.
@@ -239,7 +240,8 @@ impl<'a> Nfa<'a> {
                 }
             }
             Expr::Choice(parts) => {
-                // States of its own at both ends, so that no production can be entered from another.
+                // States of its own at both ends, so that no production can be entered from
+                // another.
                 for part in parts {
                     let (start, end) = (self.state(), self.state());
                     self.states[from].empty.push(start);
@@ -254,22 +256,19 @@ impl<'a> Nfa<'a> {
                     self.add(inner, at, next, inlined);
                     at = next;
                 }
-                match repeat.max() {
-                    Some(max) => {
-                        for _ in repeat.min()..max {
-                            self.states[at].empty.push(to);
-                            let next = self.state();
-                            self.add(inner, at, next, inlined);
-                            at = next;
-                        }
+                if let Some(max) = repeat.max() {
+                    for _ in repeat.min()..max {
+                        self.states[at].empty.push(to);
+                        let next = self.state();
+                        self.add(inner, at, next, inlined);
+                        at = next;
                     }
-                    None => {
-                        let (start, end) = (self.state(), self.state());
-                        self.states[at].empty.push(start);
-                        self.add(inner, start, end, inlined);
-                        self.states[end].empty.push(start);
-                        at = start;
-                    }
+                } else {
+                    let (start, end) = (self.state(), self.state());
+                    self.states[at].empty.push(start);
+                    self.add(inner, start, end, inlined);
+                    self.states[end].empty.push(start);
+                    at = start;
                 }
                 self.states[at].empty.push(to);
             }

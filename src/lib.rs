@@ -11,5 +11,6 @@ pub mod engine;
 pub mod validate;
 pub mod output;
 pub mod report;
+pub mod version;
 pub mod cli;
 pub mod pipeline;

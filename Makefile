@@ -1,7 +1,7 @@
 # Everything goes through tools/cpu-flags.sh, which gives each set of CPU flags a target folder of its own,
 # and through the release profile, since each profile compiles llama.cpp anew.
 CARGO  := tools/cpu-flags.sh cargo
-TARGET := $(shell tools/cpu-flags.sh --target-dir)
+TARGET := $(shell CALLME_CPU='$(CALLME_CPU)' RUSTFLAGS='$(RUSTFLAGS)' tools/cpu-flags.sh --target-dir)
 CALLME := $(TARGET)/release/callme
 
 # make run MODEL=qwen3-0.6b-q4_k_m ARGS="--input my.json --output -"

@@ -79,6 +79,8 @@ else
 fi
 # An empty RUSTFLAGS would hide the ones of .cargo/config.toml.
 if [ -n "${RUSTFLAGS:-}" ]; then export RUSTFLAGS; else unset RUSTFLAGS; fi
+# Make's own options are for this Makefile, neither for cargo nor for the makefiles that cmake writes.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/$name"
 
 case ${1:-} in

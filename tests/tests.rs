@@ -5,7 +5,13 @@
     reason = "a test that goes wrong shall say so and stop"
 )]
 
+//! The one integration binary.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+#[cfg(unix)]
+
 mod cli;
+mod cpu_flags;
 mod definitions;
 mod departures;
 mod fetch;
@@ -17,3 +23,4 @@ mod output;
 mod properties;
 mod recognize;
 mod schema;
+mod tidy;

@@ -5,12 +5,8 @@
     reason = "a test that goes wrong shall say so and stop"
 )]
 
-//! The one integration binary.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
-
-#[cfg(unix)]
-
 mod cli;
+#[cfg(unix)]
 mod cpu_flags;
 mod definitions;
 mod departures;

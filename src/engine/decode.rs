@@ -198,7 +198,7 @@ impl<G: Gate> Sequence<G> {
         let is_cut = self.over_limit();
         if is_cut {
             self.generation.cuts.push(self.cut());
-            bytes = after.leave_argument();
+            bytes = after.close_argument();
         }
         let forced = after.forced();
         if after.push_all(&forced).is_ok() {

@@ -216,8 +216,8 @@ impl PromptsConfig {
                 path: path.to_owned(),
                 pointer: "/template".to_owned(),
                 reason: format!(
-                    "no Jinja text, and as a file name it cannot be read: {}: {error}; give the template's text, or a path \
-                     relative to this file",
+                    "no Jinja text, and as a file name it cannot be read: {}: {error}; \
+                     give the template's text, or a path relative to this file",
                     file.display()
                 ),
             })?;

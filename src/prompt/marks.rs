@@ -102,7 +102,7 @@ impl Marks {
     }
 }
 
-/// Noncharacters first, which Unicode keeps for such internal use; a text with all of those may still leave a private-use character.
+/// Noncharacters first, which Unicode keeps for such internal use; then private-use characters.
 fn candidates() -> impl Iterator<Item = std::ops::RangeInclusive<char>> {
     ['\u{FDD0}'..='\u{FDEF}', '\u{E000}'..='\u{F8FF}', '\u{F0000}'..='\u{FFFFD}'].into_iter()
 }

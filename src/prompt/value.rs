@@ -325,9 +325,10 @@ mod tests {
             {"type": "object", "properties": {"type": {"type": ["string", "null"], "enum": ["object"]}}}}});
         let text =
             dumps(&tool(&json, Marks::USUAL)).replace('\u{FDD0}', "[").replace('\u{FDD1}', "]");
-        let expected = r#"{"type": "function", "function": {"name": "[f]", "parameters": {"type": "object", "properties": "#
-            .to_owned()
-            + r#"{"[type]": {"type": ["string", "null"], "enum": ["[object]"]}}}}}"#;
+        let schema = r#"{"[type]": {"type": ["string", "null"], "enum": ["[object]"]}}"#;
+        let schema = format!(r#"{{"type": "object", "properties": {schema}}}"#);
+        let function = format!(r#"{{"name": "[f]", "parameters": {schema}}}"#);
+        let expected = format!(r#"{{"type": "function", "function": {function}}}"#);
         assert_eq!(text, expected);
     }
 }

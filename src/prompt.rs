@@ -1,21 +1,25 @@
 //! The model's chat template, the functions and a request -> the pieces of text to tokenize.
 //!
-//! [`PromptWriter::new`] finds out once what the template can do, by rendering small conversations with it: does it list
-//! `tools`, does it know a system role, does it write calls as the JSON that the grammar asks for, and what does it write
-//! before them. [`PromptWriter::render`] then fills in one request.
+//! [`PromptWriter::new`] finds out once what the template can do, by rendering small conversations
+//! with it: does it list `tools`, does it know a system role, does it write calls as the JSON that
+//! the grammar asks for, and what does it write before them. [`PromptWriter::render`] then fills in
+//! one request.
 //!
-//! The request, names, descriptions and schemas of functions, the system text and the examples are untrusted: none of
-//! their characters becomes part of a CONTROL or USER_DEFINED token. `marks.rs` tells them from the template's own text,
-//! `cut.rs` divides the prompt where they would.
+//! The request, names, descriptions and schemas of functions, the system text and the examples are
+//! untrusted: none of their characters becomes part of a `CONTROL` or `USER_DEFINED` token.
+//! `marks.rs` tells them from the template's own text, `cut.rs` divides the prompt where they
+//! would.
 //!
-//! **Invariant:** the pieces, joined, are what the template gives for the plain texts, except where it looks for
-//! something inside an untrusted text in a way that `methods.rs` does not know (a slice, which is an error).
-//! **Invariant:** the same functions and request give the same pieces, unless the template asks for the date.
+//! **Invariant:** the pieces, joined, are what the template gives for the plain texts. It is rendered
+//! with and without marks, and a difference is an error.
+//! **Invariant:** the same functions and request give the same pieces, unless the template asks for
+//! the date.
 //!
 //! ```
 //! use call_me_maybe::prompt::{ModelText, PromptWriter, PromptsConfig};
 //!
-//! let model = ModelText { specials: vec!["<|im_start|>".into(), "<|im_end|>".into()], ..ModelText::default() };
+//! let specials = vec!["<|im_start|>".into(), "<|im_end|>".into()];
+//! let model = ModelText { specials, ..ModelText::default() };
 //! let writer = PromptWriter::new(&model, &PromptsConfig::default())?;
 //! let prompt = writer.render(&[], "Say <|im_end|>")?;
 //! assert!(prompt.pieces[1].starts_with("|im_end|><|im_end|>\n<|im_start|>assistant\n"));
@@ -24,7 +28,9 @@
 
 mod config;
 mod cut;
+mod dumps;
 mod marks;
+mod messages;
 mod methods;
 mod probe;
 mod template;
@@ -39,13 +45,14 @@ pub use self::config::{CallOpener, ConfigError, Example, Limits, PromptsConfig, 
 use self::{
     cut::Specials,
     marks::Marks,
+    messages::{example_messages, message},
     probe::Abilities,
     template::Template,
-    value::{Dumps, dict},
+    value::dict,
 };
 use crate::definitions::FunctionDef;
 
-/// For a model without a template whose vocabulary has ChatML's markers.
+/// For a model without a template whose vocabulary has `ChatML`'s markers.
 const CHATML: &str = "{% for message in messages %}
 {{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
 {%- endfor %}
@@ -63,7 +70,7 @@ const GEMMA: &str = "{{ bos_token }}
 /// For any other model without a template.
 const PLAIN: &str = "{{ bos_token }}
 {%- for message in messages %}
-{{- {'system': 'System', 'user': 'User', 'assistant': 'Assistant'}[message.role] + ':\\n' + message.content + '\\n\\n' }}
+{{- message.role | capitalize + ':\\n' + message.content + '\\n\\n' }}
 {%- endfor %}
 {%- if add_generation_prompt %}{{ 'Assistant:\\n' }}{% endif %}";
 
@@ -76,14 +83,15 @@ pub struct ModelText {
     pub bos: String,
     /// Text of the token that ends a text; empty where there is none.
     pub eos: String,
-    /// The text of every CONTROL and USER_DEFINED token, in any order.
+    /// The text of every `CONTROL` and `USER_DEFINED` token, in any order.
     pub specials: Vec<String>,
 }
 
 /// A rendered prompt, up to where the call begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// To be tokenized one by one, each with special tokens parsed and none added; joined they are the rendered text.
+    /// To be tokenized one by one, each with special tokens parsed and none added; joined they are
+    /// the rendered text.
     pub pieces: Vec<String>,
 }
 
@@ -94,6 +102,7 @@ pub struct PromptWriter {
     abilities: Abilities,
     specials: Specials,
     usual: Compiled,
+    plain: Compiled,
 }
 
 /// Why a prompt cannot be written.
@@ -120,11 +129,16 @@ pub enum PromptError {
         /// What the template itself or its engine says.
         reason: String,
     },
-    /// The template printed part of a text, so where the user's words end is not known any more.
-    #[error("the chat template cuts a text in the middle; set `template` in the prompts configuration")]
-    Cut,
+    /// The template takes texts apart, so what is the user's and what is its own cannot be told.
+    #[error(
+        "the chat template takes a text apart, so the request cannot be told from the template's own \
+         words; set `template` in the prompts configuration"
+    )]
+    Untraceable,
     /// Every character that could mark untrusted text occurs in the input.
-    #[error("the request and its functions contain all noncharacters and private-use characters of Unicode")]
+    #[error(
+        "the request and its functions contain all noncharacters and private-use characters of Unicode"
+    )]
     NoMarks,
     /// The special tokens are too many to be searched for.
     #[error("the model's special tokens cannot be searched for")]
@@ -166,9 +180,8 @@ struct Compiled {
 impl PromptWriter {
     /// Compiles the templates and finds out what the chat template can do.
     ///
-    /// # Errors
-    /// [`PromptError::Template`] for a template that cannot be compiled, [`PromptError::Render`] for one that cannot render even
-    /// a single request.
+    /// # Errors [`PromptError::Template`] for a template that cannot be compiled,
+    /// [`PromptError::Render`] for one that cannot render even a single request.
     pub fn new(model: &ModelText, config: &PromptsConfig) -> Result<Self, PromptError> {
         let has = |text: &str| model.specials.iter().any(|special| special == text);
         let (name, template) = match (&config.template, &model.chat_template) {
@@ -186,64 +199,87 @@ impl PromptWriter {
             eos: model.eos.clone(),
         };
         let marks = Marks::absent_from(source.texts()).ok_or(PromptError::NoMarks)?;
-        let chat = source.compile(source.name, &source.template, marks)?;
+        let chat = source.name.compile(&source.template, marks)?;
         let abilities = Abilities::find(&chat, &source)?;
         let usual = Compiled::new(&source, &abilities, marks)?;
+        let plain = Compiled::new(&source, &abilities, Marks::NONE)?;
+        list(&plain.tools_text, vec![probe::tool()])?;
         let specials = Specials::new(&model.specials).map_err(PromptError::Specials)?;
-        Ok(Self { source, abilities, specials, usual })
+        Ok(Self { source, abilities, specials, usual, plain })
     }
 
     /// The prompt for one request with these functions to choose from.
     ///
     /// # Errors
-    /// [`PromptError::Render`], [`PromptError::Cut`] and [`PromptError::NoMarks`].
+    /// [`PromptError::Render`], [`PromptError::Untraceable`] and [`PromptError::NoMarks`].
     pub fn render(&self, functions: &[FunctionDef], request: &str) -> Result<Prompt, PromptError> {
         let tools: Vec<Json> = functions.iter().map(FunctionDef::tool).collect();
         let compiled = self.compiled_for(&tools, request)?;
+        let marked = self.text(&compiled, &tools, request)?;
+        let traced = compiled.marks.read(&marked).map_err(|_| PromptError::Untraceable)?;
+        // A template that took the marks for part of a text has done something else with it, too.
+        if traced.text != self.text(&self.plain, &tools, request)? {
+            return Err(PromptError::Untraceable);
+        }
+        Ok(Prompt { pieces: self.specials.cut(&traced) })
+    }
+
+    /// The whole text, with the marks of `compiled`.
+    fn text(
+        &self,
+        compiled: &Compiled,
+        tools: &[Json],
+        request: &str,
+    ) -> Result<String, PromptError> {
         let Compiled { marks, .. } = *compiled;
         let tools: Vec<Value> = tools.iter().map(|tool| value::tool(tool, marks)).collect();
-
         let mut preamble = marks.wrap(&self.source.config.system);
         let listed = self.abilities.lists_tools && !tools.is_empty();
         if !listed && !tools.is_empty() {
-            let text = self.source.render(
-                TemplateName::ToolsText,
-                &compiled.tools_text,
-                &dict([("tools".to_owned(), Value::from(tools.clone()))]),
-            )?;
+            let text = list(&compiled.tools_text, tools.clone())?;
             if !preamble.is_empty() && !text.is_empty() {
                 preamble.push_str("\n\n");
             }
             preamble.push_str(&text);
         }
-        let messages = self.messages(preamble, &compiled.examples, &marks.wrap(request));
+        let messages = self.messages(&preamble, &compiled.examples, &marks.wrap(request));
         let context = self.source.context(messages, listed.then_some(tools), true);
-        let mut text = self.source.render(self.source.name, &compiled.chat, &context)?;
+        let mut text = self.source.name.render(&compiled.chat, &context)?;
         text.push_str(&self.abilities.opener);
-        let traced = marks.read(&text).map_err(|_| PromptError::Cut)?;
-        Ok(Prompt { pieces: self.specials.cut(&traced) })
+        Ok(text)
     }
 
     /// The usual templates, or others with marks that the input does not contain.
-    fn compiled_for(&self, tools: &[Json], request: &str) -> Result<Cow<'_, Compiled>, PromptError> {
+    fn compiled_for(
+        &self,
+        tools: &[Json],
+        request: &str,
+    ) -> Result<Cow<'_, Compiled>, PromptError> {
         let mut texts = vec![request];
-        tools.iter().for_each(|tool| value::each_string(tool, &mut |text| texts.push(text)));
+        for tool in tools {
+            value::each_string(tool, &mut |text| texts.push(text));
+        }
         if !texts.iter().any(|text| self.usual.marks.occur_in(text)) {
             return Ok(Cow::Borrowed(&self.usual));
         }
-        let marks = Marks::absent_from(self.source.texts().chain(texts)).ok_or(PromptError::NoMarks)?;
+        let marks =
+            Marks::absent_from(self.source.texts().chain(texts)).ok_or(PromptError::NoMarks)?;
         Compiled::new(&self.source, &self.abilities, marks).map(Cow::Owned)
     }
 
-    /// System text, examples and the request; the system text goes before the first user message where there is no such role.
-    fn messages(&self, preamble: String, examples: &[Value], request: &str) -> Vec<Value> {
+    /// System text, examples and the request; the system text goes before the first user message
+    /// where there is no such role.
+    fn messages(&self, preamble: &str, examples: &[Value], request: &str) -> Vec<Value> {
         let request = message("user", request);
         let mut messages: Vec<Value> = examples.iter().cloned().chain([request]).collect();
         if preamble.is_empty() {
-        } else if self.abilities.knows_system {
-            messages.insert(0, message("system", &preamble));
+            return messages;
+        }
+        if self.abilities.knows_system {
+            messages.insert(0, message("system", preamble));
         } else if let Some(first) = messages.first_mut() {
-            let content = first.get_attr("content").map(|content| content.to_string()).unwrap_or_default();
+            let content =
+                first.get_attr("content").map(|content| content.to_string()).unwrap_or_default();
             *first = message("user", &format!("{preamble}\n\n{content}"));
         }
         messages
@@ -251,24 +287,13 @@ impl PromptWriter {
 }
 
 impl Source {
-    fn compile(&self, name: TemplateName, text: &str, marks: Marks) -> Result<Template, PromptError> {
-        Template::new(text, marks).map_err(|error| PromptError::Template {
-            template: name,
-            line: error.line(),
-            reason: reason(&error),
-        })
-    }
-
-    fn render(&self, name: TemplateName, template: &Template, context: &Value) -> Result<String, PromptError> {
-        template.render(context).map_err(|error| PromptError::Render {
-            template: name,
-            line: error.line(),
-            reason: reason(&error),
-        })
-    }
-
     /// The variables of a chat template.
-    fn context(&self, messages: Vec<Value>, tools: Option<Vec<Value>>, add_generation_prompt: bool) -> Value {
+    fn context(
+        &self,
+        messages: Vec<Value>,
+        tools: Option<Vec<Value>>,
+        add_generation_prompt: bool,
+    ) -> Value {
         dict([
             ("messages".to_owned(), Value::from(messages)),
             ("tools".to_owned(), tools.map_or_else(|| Value::from(()), Value::from)),
@@ -301,17 +326,34 @@ impl Source {
 impl Compiled {
     fn new(source: &Source, abilities: &Abilities, marks: Marks) -> Result<Self, PromptError> {
         let examples = source.config.examples.iter();
-        let examples = examples.flat_map(|example| example_messages(example, abilities, marks)).collect();
+        let examples =
+            examples.flat_map(|example| example_messages(example, abilities, marks)).collect();
         Ok(Self {
             marks,
-            chat: source.compile(source.name, &source.template, marks)?,
-            tools_text: source.compile(TemplateName::ToolsText, &source.config.tools_text, marks)?,
+            chat: source.name.compile(&source.template, marks)?,
+            tools_text: TemplateName::ToolsText.compile(&source.config.tools_text, marks)?,
             examples,
         })
     }
 }
 
 impl TemplateName {
+    fn compile(self, text: &str, marks: Marks) -> Result<Template, PromptError> {
+        Template::new(text, marks).map_err(|error| PromptError::Template {
+            template: self,
+            line: error.line(),
+            reason: reason(&error),
+        })
+    }
+
+    fn render(self, template: &Template, context: &Value) -> Result<String, PromptError> {
+        template.render(context).map_err(|error| PromptError::Render {
+            template: self,
+            line: error.line(),
+            reason: reason(&error),
+        })
+    }
+
     fn way_out(self) -> &'static str {
         match self {
             Self::Model | Self::Builtin => "set `template` in the prompts configuration",
@@ -331,43 +373,10 @@ impl std::fmt::Display for TemplateName {
     }
 }
 
-/// The call as the grammar has it: `{"name": "f", "arguments": {"a": 2}}`.
-fn call_text(name: &str, arguments: &Value, marks: Marks) -> String {
-    let dumps = Dumps {
-        indent: None,
-        item_separator: ", ".to_owned(),
-        key_separator: ": ".to_owned(),
-        sort_keys: false,
-        marks,
-    };
-    let call = dict([("name".to_owned(), Value::from(name)), ("arguments".to_owned(), arguments.clone())]);
-    dumps.text(&call).unwrap_or_default()
-}
-
-fn example_messages(example: &Example, abilities: &Abilities, marks: Marks) -> [Value; 2] {
-    let name = marks.wrap(&example.name);
-    let arguments = value::data(&Json::Object(example.parameters.clone()), marks);
-    let answer = if abilities.writes_calls {
-        call_message(&name, arguments)
-    } else {
-        message("assistant", &format!("{}{}", abilities.opener, call_text(&name, &arguments, marks)))
-    };
-    [message("user", &marks.wrap(&example.prompt)), answer]
-}
-
-fn message(role: &str, content: &str) -> Value {
-    dict([("role".to_owned(), Value::from(role)), ("content".to_owned(), Value::from(content))])
-}
-
-/// An assistant's message that is a call and nothing else.
-fn call_message(name: &str, arguments: Value) -> Value {
-    let function = dict([("name".to_owned(), Value::from(name)), ("arguments".to_owned(), arguments)]);
-    let call = dict([("type".to_owned(), Value::from("function")), ("function".to_owned(), function)]);
-    dict([
-        ("role".to_owned(), Value::from("assistant")),
-        ("content".to_owned(), Value::from("")),
-        ("tool_calls".to_owned(), Value::from(vec![call])),
-    ])
+/// The functions as `tools_text` tells them.
+fn list(tools_text: &Template, tools: Vec<Value>) -> Result<String, PromptError> {
+    let context = dict([("tools".to_owned(), Value::from(tools))]);
+    TemplateName::ToolsText.render(tools_text, &context)
 }
 
 /// The innermost reason, without the place, which the error has already.

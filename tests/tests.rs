@@ -16,6 +16,7 @@ mod grammar;
 mod input;
 mod interrupt;
 mod output;
+mod prompt;
 mod properties;
 mod recognize;
 mod schema;

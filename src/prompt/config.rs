@@ -1,10 +1,11 @@
 //! The prompts configuration: `config/prompts.json` -> [`PromptsConfig`].
 //!
-//! A file need not say everything: what it leaves out is as in the built-in configuration, which is the shipped
-//! `config/prompts.json` itself.
+//! A file need not say everything: what it leaves out is as in the built-in configuration, which is
+//! the shipped `config/prompts.json` itself.
 //!
 //! **Invariant:** the built-in configuration has one source, the shipped file.
-//! **Invariant:** a file that is not understood to the last key is refused, with the place and the way out.
+//! **Invariant:** a file that is not understood to the last key is refused, with the place and the
+//! way out.
 
 use std::{
     fs,
@@ -22,7 +23,8 @@ const BUILTIN: &str = include_str!("../../config/prompts.json");
 /// How requests are put to the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptsConfig {
-    /// A name from the catalogue or a path to a GGUF; `auto` is the first of the catalogue's order that is present.
+    /// A name from the catalogue or a path to a GGUF; `auto` is the first of the catalogue's order
+    /// that is present.
     pub model: String,
     /// The system text; empty for none of our own.
     pub system: String,
@@ -58,7 +60,8 @@ pub struct Example {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolsFrom {
-    /// The chat template, where it lists them and writes calls as the JSON that is asked for; else `tools_text`.
+    /// The chat template, where it lists them and writes calls as the JSON that is asked for; else
+    /// `tools_text`.
     Auto,
     /// The chat template, whatever it does.
     Template,
@@ -79,7 +82,8 @@ pub enum CallOpener {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Most tokens of the value of one argument, at least 1. The flag `--max-value-tokens` goes before.
+    /// Most tokens of the value of one argument, at least 1. The flag `--max-value-tokens` goes
+    /// before.
     #[schemars(range(min = 1))]
     pub max_value_tokens: u32,
 }
@@ -95,8 +99,8 @@ struct PromptsFile {
     #[serde(rename = "$schema", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     schema: Option<String>,
-    /// A name from the catalogue (`callme model list`) or a path to a GGUF file. `auto` takes the first of the catalogue's order
-    /// that is present. The flag `--model` goes before.
+    /// A name from the catalogue (`callme model list`) or a path to a GGUF file. `auto` takes the
+    /// first of the catalogue's order that is present. The flag `--model` goes before.
     #[schemars(length(min = 1))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -109,19 +113,21 @@ struct PromptsFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Example>")]
     examples: Option<Vec<Example>>,
-    /// A chat template in place of the model's own: Jinja text, or the name of a file with it, relative to this file. Null: the model's own.
+    /// A chat template in place of the model's own: Jinja text, or the name of a file with it,
+    /// relative to this file. Null: the model's own.
     #[schemars(length(min = 1))]
     template: Option<String>,
     /// Who tells the model about the functions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ToolsFrom")]
     tools: Option<ToolsFrom>,
-    /// How functions are told where the template does not do it: a Jinja text with the variable `tools`, put behind the system text.
+    /// How functions are told where the template does not do it: a Jinja text with the variable
+    /// `tools`, put behind the system text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     tools_text: Option<String>,
-    /// The text between the assistant's header and the JSON of the call, such as `<tool_call>` and a line break. `auto`: what the
-    /// template itself writes there.
+    /// The text between the assistant's header and the JSON of the call, such as `<tool_call>` and
+    /// a line break. `auto`: what the template itself writes there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     call_opener: Option<String>,
@@ -183,9 +189,14 @@ pub enum ConfigError {
 impl PromptsConfig {
     /// The configuration that is part of the program.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "the text is part of the program, and a test reads it")]
+    #[expect(
+        clippy::expect_used,
+        clippy::missing_panics_doc,
+        reason = "the text is part of the program, and a test reads it"
+    )]
     pub fn builtin() -> Self {
-        let file = read(BUILTIN, Path::new("config/prompts.json")).expect("the built-in configuration is valid");
+        let file = read(BUILTIN, Path::new("config/prompts.json"))
+            .expect("the built-in configuration is valid");
         Self::complete(file).expect("the built-in configuration is complete")
     }
 
@@ -194,8 +205,10 @@ impl PromptsConfig {
     /// # Errors
     /// Any [`ConfigError`], each with the file.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let bytes = fs::read(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-        let text = std::str::from_utf8(&bytes).map_err(|error| syntax_at(&bytes, error.valid_up_to(), path))?;
+        let bytes =
+            fs::read(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|error| syntax_at(&bytes, error.valid_up_to(), path))?;
         let mut config = Self::parse(text, path)?;
         if let Some(name) = config.template.as_deref().filter(|text| is_file_name(text)) {
             let file = path.with_file_name(name);
@@ -203,8 +216,8 @@ impl PromptsConfig {
                 path: path.to_owned(),
                 pointer: "/template".to_owned(),
                 reason: format!(
-                    "no Jinja text, and as a file name it cannot be read: {}: {error}; give the template's text, or a path \
-                     relative to this file",
+                    "no Jinja text, and as a file name it cannot be read: {}: {error}; \
+                     give the template's text, or a path relative to this file",
                     file.display()
                 ),
             })?;
@@ -213,7 +226,8 @@ impl PromptsConfig {
         Ok(config)
     }
 
-    /// Reads the text of a configuration; `path` is for errors. A template's file name stays a name.
+    /// Reads the text of a configuration; `path` is for errors. A template's file name stays a
+    /// name.
     ///
     /// # Errors
     /// [`ConfigError::Syntax`], [`ConfigError::UnknownKey`] and [`ConfigError::Value`].
@@ -265,7 +279,8 @@ impl From<String> for CallOpener {
     }
 }
 
-/// Text to file: syntax first, then the file's own JSON Schema, which knows the place of every mistake.
+/// Text to file: syntax first, then the file's own JSON Schema, which knows the place of every
+/// mistake.
 fn read(text: &str, path: &Path) -> Result<PromptsFile, ConfigError> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let value: Value = serde_json::from_str(text).map_err(|error| ConfigError::Syntax {
@@ -294,7 +309,10 @@ fn explain(error: &jsonschema::ValidationError<'_>, schema: &Value, path: &Path)
             // The keyword's parent in the schema lists the keys that are known there.
             let keyword = error.schema_path().to_string();
             let parent = keyword.strip_suffix("/additionalProperties").unwrap_or_default();
-            let known = schema.pointer(parent).or(Some(schema)).and_then(|parent| parent["properties"].as_object());
+            let known = schema
+                .pointer(parent)
+                .or(Some(schema))
+                .and_then(|parent| parent["properties"].as_object());
             let known = known.map(|keys| keys.keys().cloned().collect()).unwrap_or_default();
             return ConfigError::UnknownKey { path, pointer, key: key.clone(), known };
         }
@@ -308,7 +326,7 @@ fn syntax_at(bytes: &[u8], offset: usize, path: &Path) -> ConfigError {
     let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     ConfigError::Syntax {
         path: path.to_owned(),
-        line: before.iter().filter(|&&byte| byte == b'\n').count() + 1,
+        line: before.split(|&byte| byte == b'\n').count(),
         column: offset - line_start + 1,
         reason: "not UTF-8".to_owned(),
     }
@@ -365,8 +383,16 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_as_built_in() {
-        let config = PromptsConfig::parse("\u{FEFF}{\"model\": \"tiny\", \"examples\": []}", Path::new("p.json")).unwrap();
-        let expected = PromptsConfig { model: "tiny".into(), examples: Vec::new(), ..PromptsConfig::default() };
+        let config = PromptsConfig::parse(
+            "\u{FEFF}{\"model\": \"tiny\", \"examples\": []}",
+            Path::new("p.json"),
+        )
+        .unwrap();
+        let expected = PromptsConfig {
+            model: "tiny".into(),
+            examples: Vec::new(),
+            ..PromptsConfig::default()
+        };
         assert_eq!(config, expected);
     }
 
@@ -380,7 +406,10 @@ mod tests {
 
     #[test]
     fn an_unknown_key_has_its_place_and_a_near_name() {
-        check("{\"sytem\": \"\"}", "p.json: unknown key \"sytem\" at the top; did you mean \"system\"?");
+        check(
+            "{\"sytem\": \"\"}",
+            "p.json: unknown key \"sytem\" at the top; did you mean \"system\"?",
+        );
         check(
             "{\"limits\": {\"max_value_token\": 1, \"max_value_tokens\": 1}}",
             "p.json: unknown key \"max_value_token\" at /limits; did you mean \"max_value_tokens\"?",
@@ -393,13 +422,22 @@ mod tests {
 
     #[test]
     fn a_wrong_value_has_its_pointer() {
-        check("{\"limits\": {\"max_value_tokens\": 0}}", "p.json: /limits/max_value_tokens: 0 is less than the minimum of 1");
+        check(
+            "{\"limits\": {\"max_value_tokens\": 0}}",
+            "p.json: /limits/max_value_tokens: 0 is less than the minimum of 1",
+        );
         check("[]", "p.json: the top: [] is not of type \"object\"");
-        check("{\"examples\": [{\"prompt\": \"p\", \"name\": \"n\"}]}", "p.json: /examples/0: \"parameters\" is a required property");
+        check(
+            "{\"examples\": [{\"prompt\": \"p\", \"name\": \"n\"}]}",
+            "p.json: /examples/0: \"parameters\" is a required property",
+        );
     }
 
     #[test]
     fn distances() {
-        assert_eq!((distance("", "abc"), distance("kitten", "sitting"), distance("same", "same")), (3, 3, 0));
+        assert_eq!(
+            (distance("", "abc"), distance("kitten", "sitting"), distance("same", "same")),
+            (3, 3, 0)
+        );
     }
 }

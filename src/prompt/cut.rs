@@ -1,10 +1,12 @@
 //! A traced text -> pieces in which no special token touches an untrusted character.
 //!
-//! The tokenizer looks for the texts of special tokens before anything else, and finds them wherever they stand. Each
-//! piece is tokenized by itself, so a text that is divided between two pieces is never found.
+//! The tokenizer looks for the texts of special tokens before anything else, and finds them
+//! wherever they stand. Each piece is tokenized by itself, so a text that is divided between two
+//! pieces is never found.
 //!
 //! **Invariant:** the pieces, joined, are the text.
-//! **Invariant:** no piece contains a special text of two or more characters that overlaps an untrusted range.
+//! **Invariant:** no piece contains a special text of two or more characters that overlaps an
+//! untrusted range.
 //! **Invariant:** a special text that is wholly the template's own is never divided.
 
 use std::collections::{BTreeSet, HashSet};
@@ -13,10 +15,10 @@ use aho_corasick::{AhoCorasick, BuildError};
 
 use super::marks::Traced;
 
-/// SentencePiece's stand-in for a space in the text of a token.
+/// The stand-in for a space in the text of a token.
 const SPACE_MARK: char = '\u{2581}';
 
-/// The texts of a model's CONTROL and USER_DEFINED tokens, ready to be found.
+/// The texts of a model's `CONTROL` and `USER_DEFINED` tokens, ready to be found.
 #[derive(Debug, Clone)]
 pub(crate) struct Specials {
     matcher: AhoCorasick,
@@ -25,14 +27,19 @@ pub(crate) struct Specials {
 impl Specials {
     /// A text of one character cannot be divided and is left out: it is a character like any other.
     ///
-    /// A run of blanks is written with U+2581 in some vocabularies and found in a text with spaces, so both count.
+    /// A run of blanks is written with U+2581 in some vocabularies and found in a text with spaces,
+    /// so both count.
     pub(crate) fn new(texts: &[String]) -> Result<Self, BuildError> {
         let spaced = texts
             .iter()
             .filter(|text| text.contains(SPACE_MARK))
             .map(|text| text.replace(SPACE_MARK, " "));
-        let patterns: BTreeSet<String> =
-            texts.iter().cloned().chain(spaced).filter(|text| text.chars().nth(1).is_some()).collect();
+        let patterns: BTreeSet<String> = texts
+            .iter()
+            .cloned()
+            .chain(spaced)
+            .filter(|text| text.chars().nth(1).is_some())
+            .collect();
         Ok(Self { matcher: AhoCorasick::new(patterns)? })
     }
 
@@ -52,8 +59,9 @@ impl Specials {
 
     /// Where to cut: one place inside every occurrence that overlaps an untrusted range.
     ///
-    /// An occurrence that begins in the template's text is cut where the untrusted text begins, any other behind its
-    /// first character; neither place can lie inside a special text that is wholly the template's.
+    /// An occurrence that begins in the template's text is cut where the untrusted text begins, any
+    /// other behind its first character; neither place can lie inside a special text that is wholly
+    /// the template's.
     fn places(&self, traced: &Traced) -> BTreeSet<usize> {
         let mut starts = HashSet::new();
         let mut places: BTreeSet<usize> = BTreeSet::new();
@@ -64,7 +72,8 @@ impl Specials {
                 continue;
             }
             let first = traced.untrusted.partition_point(|u| u.end <= range.start);
-            let Some(untrusted) = traced.untrusted.get(first).filter(|u| u.start < range.end) else {
+            let Some(untrusted) = traced.untrusted.get(first).filter(|u| u.start < range.end)
+            else {
                 continue;
             };
             starts.insert(range.start);

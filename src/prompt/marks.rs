@@ -1,21 +1,20 @@
-//! Which characters of a rendered text came from outside: a pair of marks around every untrusted string.
+//! Which characters of a rendered text came from outside: a pair of marks around every untrusted
+//! string.
 //!
-//! A chat template is a program; what it does with a text cannot be known beforehand. So every untrusted string goes in
-//! between two characters that occur nowhere in the input, and after rendering they tell, character by character, what
-//! is the template's own. This holds through concatenation, JSON escaping, joining and repeating; `methods.rs` keeps it
-//! through trimming and splitting.
+//! A chat template is a program; what it does with a text cannot be known beforehand. So every
+//! untrusted string goes in between two characters that occur nowhere in the input, and after
+//! rendering they tell, character by character, what is the template's own. This holds through
+//! concatenation, JSON escaping, joining and repeating; `methods.rs` keeps it through trimming and
+//! splitting.
 //!
 //! **Invariant:** marks never reach a [`Traced`] text.
 //! **Invariant:** a text whose marks do not pair up is an error, never a guess.
 
 use std::{collections::HashSet, ops::Range};
 
-/// The pair of characters around untrusted strings, for one rendering.
+/// The pair of characters around untrusted strings, for one rendering; or none, for the plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Marks {
-    open: char,
-    close: char,
-}
+pub(crate) struct Marks(Option<[char; 2]>);
 
 /// A text and the byte ranges of it that are untrusted: sorted, not empty, not overlapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,30 +28,39 @@ pub(crate) struct Traced {
 pub(crate) struct Unpaired;
 
 impl Marks {
-    /// The first two noncharacters; Unicode keeps them for such internal use.
-    pub(crate) const USUAL: Self = Self { open: '\u{FDD0}', close: '\u{FDD1}' };
+    /// The first candidates.
+    #[cfg(test)]
+    pub(crate) const USUAL: Self = Self(Some(['\u{FDD0}', '\u{FDD1}']));
+
+    /// No marks: strings stay as they are.
+    pub(crate) const NONE: Self = Self(None);
 
     /// Marks that occur in none of the texts; `None` if every candidate does.
     pub(crate) fn absent_from<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
-        let taken: HashSet<char> =
-            texts.flat_map(str::chars).filter(|&c| candidates().any(|range| range.contains(&c))).collect();
+        let taken: HashSet<char> = texts
+            .flat_map(str::chars)
+            .filter(|&c| candidates().any(|range| range.contains(&c)))
+            .collect();
         let mut free = candidates().flatten().filter(|c| !taken.contains(c));
-        Some(Self { open: free.next()?, close: free.next()? })
+        Some(Self(Some([free.next()?, free.next()?])))
     }
 
     /// Does the text contain either mark?
     pub(crate) fn occur_in(self, text: &str) -> bool {
-        text.contains([self.open, self.close])
+        self.0.is_some_and(|pair| text.contains(pair))
     }
 
     /// The text as an untrusted string. An empty one stays empty, since templates ask for that.
     pub(crate) fn wrap(self, text: &str) -> String {
-        if text.is_empty() { String::new() } else { format!("{}{text}{}", self.open, self.close) }
+        match self.0 {
+            Some([open, close]) if !text.is_empty() => format!("{open}{text}{close}"),
+            _ => text.to_owned(),
+        }
     }
 
     /// The text without marks.
     pub(crate) fn strip(self, text: &str) -> String {
-        text.replace([self.open, self.close], "")
+        self.0.map_or_else(|| text.to_owned(), |pair| text.replace(pair, ""))
     }
 
     /// Takes the marks out and remembers where they were.
@@ -61,11 +69,11 @@ impl Marks {
         let mut untrusted = Vec::new();
         let mut opened = None;
         for c in marked.chars() {
-            if c == self.open {
+            if self.0.is_some_and(|[open, _]| c == open) {
                 if opened.replace(text.len()).is_some() {
                     return Err(Unpaired);
                 }
-            } else if c == self.close {
+            } else if self.0.is_some_and(|[_, close]| c == close) {
                 let start = opened.take().ok_or(Unpaired)?;
                 if start < text.len() {
                     untrusted.push(start..text.len());
@@ -94,7 +102,7 @@ impl Marks {
     }
 }
 
-/// Noncharacters first; a text with all of those may still leave a private-use character.
+/// Noncharacters first, which Unicode keeps for such internal use; then private-use characters.
 fn candidates() -> impl Iterator<Item = std::ops::RangeInclusive<char>> {
     ['\u{FDD0}'..='\u{FDEF}', '\u{E000}'..='\u{F8FF}', '\u{F0000}'..='\u{FFFFD}'].into_iter()
 }
@@ -114,7 +122,7 @@ mod tests {
     fn marks_in_the_input_are_passed_over() {
         let all: String = ('\u{FDD0}'..='\u{FDEF}').collect();
         let marks = Marks::absent_from([all.as_str(), "\u{E001}"].into_iter()).unwrap();
-        assert_eq!(marks, Marks { open: '\u{E000}', close: '\u{E002}' });
+        assert_eq!(marks, Marks(Some(['\u{E000}', '\u{E002}'])));
     }
 
     #[test]
@@ -125,6 +133,14 @@ mod tests {
         assert_eq!(traced, Traced { text: "axybzc".into(), untrusted: vec![1..3, 4..5] });
         assert_eq!(marks.write(&traced, 0..6), marked);
         assert_eq!(marks.write(&traced, 2..5), format!("{}b{}", marks.wrap("y"), marks.wrap("z")));
+    }
+
+    #[test]
+    fn without_marks_everything_is_as_it_is() {
+        let text = "\u{FDD0}a";
+        assert_eq!(Marks::NONE.wrap(text), text);
+        let traced = Traced { text: text.into(), untrusted: Vec::new() };
+        assert_eq!(Marks::NONE.read(text), Ok(traced));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Python's methods and filters on strings that may carry marks.
 //!
-//! Questions (`startswith`, `find`, `isdigit`, …) are asked of the text without marks; what cuts a text (`strip`,
-//! `split`, …) keeps the marks around what remains. Everything else goes to minijinja's own Python methods as it is.
+//! Questions (`startswith`, `find`, `isdigit`, …) are asked of the text without marks; what cuts a
+//! text (`strip`, `split`, …) keeps the marks around what remains. Everything else goes to
+//! minijinja's own Python methods as it is.
 
 use std::ops::Range;
 
@@ -15,12 +16,29 @@ use super::marks::{Marks, Traced};
 
 /// Methods whose answer is about the text, not a part of it.
 const QUESTIONS: &[&str] = &[
-    "count", "endswith", "find", "isalnum", "isalpha", "isascii", "isdigit", "islower", "isnumeric", "isspace", "isupper",
-    "rfind", "startswith",
+    "count",
+    "endswith",
+    "find",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "isdigit",
+    "islower",
+    "isnumeric",
+    "isspace",
+    "isupper",
+    "rfind",
+    "startswith",
 ];
 
 /// The method of a value that minijinja does not know.
-pub(crate) fn call(marks: Marks, state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
+pub(crate) fn call(
+    marks: Marks,
+    state: &mut State,
+    value: &Value,
+    name: &str,
+    args: &[Value],
+) -> Result<Value, Error> {
     let Some(text) = value.as_str() else {
         return match (value.kind(), name) {
             (ValueKind::Map, "copy") => Ok(value.clone()),
@@ -33,21 +51,21 @@ pub(crate) fn call(marks: Marks, state: &mut State, value: &Value, name: &str, a
             strip(marks, text, chars.as_deref(), name != "rstrip", name != "lstrip")
         }
         "split" | "rsplit" | "splitlines" => {
-            let parts: fn(&str, &[Value]) -> Result<Vec<Range<usize>>, Error> = match name {
-                "split" => split,
-                "rsplit" => rsplit,
-                _ => split_lines,
-            };
             let traced = read(marks, text)?;
             let args: Vec<Value> = args.iter().map(|arg| unmarked(marks, arg)).collect();
-            let parts = parts(&traced.text, &args)?;
+            let parts = match name {
+                "split" => split(&traced.text, &args)?,
+                "rsplit" => rsplit(&traced.text, &args)?,
+                _ => split_lines(&traced.text, &args)?,
+            };
             Ok(parts.into_iter().map(|part| Value::from(marks.write(&traced, part))).collect())
         }
         "removeprefix" | "removesuffix" => {
             let (affix,): (String,) = from_args(args)?;
             let (affix, traced) = (marks.strip(&affix), read(marks, text)?);
             let part = if name == "removeprefix" {
-                traced.text.len() - traced.text.strip_prefix(&affix).unwrap_or(&traced.text).len()..traced.text.len()
+                traced.text.len() - traced.text.strip_prefix(&affix).unwrap_or(&traced.text).len()
+                    ..traced.text.len()
             } else {
                 0..traced.text.strip_suffix(&affix).unwrap_or(&traced.text).len()
             };
@@ -74,7 +92,10 @@ pub(crate) fn length(marks: Marks, value: &Value) -> Result<usize, Error> {
     match value.as_str() {
         Some(text) => Ok(marks.strip(text).chars().count()),
         None => value.len().or(value.is_undefined().then_some(0)).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidOperation, format!("a value of type {} has no length", value.kind()))
+            Error::new(
+                ErrorKind::InvalidOperation,
+                format!("a value of type {} has no length", value.kind()),
+            )
         }),
     }
 }
@@ -99,7 +120,8 @@ pub(crate) fn dictsort(marks: Marks, value: &Value, kwargs: &Kwargs) -> Result<V
     Ok(pairs.into_iter().map(|(_, pair)| pair).collect())
 }
 
-/// The value, or its text without marks; so are the items of a tuple, as in `startswith(("a", "b"))`.
+/// The value, or its text without marks; so are the items of a tuple, as in `startswith(("a",
+/// "b"))`.
 fn unmarked(marks: Marks, value: &Value) -> Value {
     match (value.as_str(), value.kind()) {
         (Some(text), _) if marks.occur_in(text) => Value::from(marks.strip(text)),
@@ -112,10 +134,18 @@ fn unmarked(marks: Marks, value: &Value) -> Value {
 }
 
 fn read(marks: Marks, text: &str) -> Result<Traced, Error> {
-    marks.read(text).map_err(|_| Error::new(ErrorKind::InvalidOperation, "the template cuts a text in the middle"))
+    marks.read(text).map_err(|_| {
+        Error::new(ErrorKind::InvalidOperation, "the template cuts a text in the middle")
+    })
 }
 
-fn strip(marks: Marks, text: &str, chars: Option<&str>, left: bool, right: bool) -> Result<Value, Error> {
+fn strip(
+    marks: Marks,
+    text: &str,
+    chars: Option<&str>,
+    left: bool,
+    right: bool,
+) -> Result<Value, Error> {
     let traced = read(marks, text)?;
     let chars = chars.map(|chars| marks.strip(chars));
     let out = |c: char| chars.as_deref().map_or_else(|| is_space(c), |chars| chars.contains(c));
@@ -184,7 +214,8 @@ fn rsplit(text: &str, args: &[Value]) -> Result<Vec<Range<usize>>, Error> {
     Ok(parts)
 }
 
-/// Runs without white space; after `most` splits the rest is one part, its trailing white space included.
+/// Runs without white space; after `most` splits the rest is one part, its trailing white space
+/// included.
 fn words(text: &str, most: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut at = text.len() - text.trim_start_matches(is_space).len();
@@ -206,7 +237,13 @@ fn split_lines(text: &str, args: &[Value]) -> Result<Vec<Range<usize>>, Error> {
         None => kwargs.get::<Option<bool>>("keepends")?.unwrap_or(false),
     };
     kwargs.assert_all_used()?;
-    let ends = |c: char| matches!(c, '\n' | '\r' | '\u{B}' | '\u{C}' | '\u{1C}'..='\u{1E}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let ends = |c: char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\u{B}' | '\u{C}' | '\u{1C}'
+                ..='\u{1E}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
     let mut parts = Vec::new();
     let mut start = 0;
     while let Some((length, end)) = text[start..].match_indices(ends).next() {

@@ -6,8 +6,11 @@ use minijinja::Value;
 use serde_json::json;
 
 use super::{
-    CallOpener, PromptError, Source, ToolsFrom, call_message, call_text, dict, marks::Marks, message, template::Template,
-    value,
+    CallOpener, PromptError, Source, ToolsFrom,
+    marks::Marks,
+    messages::{call_message, call_text, message},
+    template::Template,
+    value::{self, dict},
 };
 
 const NAME: &str = "callme_probe";
@@ -21,7 +24,8 @@ pub(crate) struct Abilities {
     pub(crate) lists_tools: bool,
     /// It takes a message of the role `system`.
     pub(crate) knows_system: bool,
-    /// It writes a message with `tool_calls` exactly as the grammar has calls, behind [`Self::opener`].
+    /// It writes a message with `tool_calls` exactly as the grammar has calls, behind
+    /// [`Self::opener`].
     pub(crate) writes_calls: bool,
     /// What stands between the assistant's header and the call.
     pub(crate) opener: String,
@@ -30,12 +34,13 @@ pub(crate) struct Abilities {
 impl Abilities {
     /// Finds out. `chat` is the compiled template of `source`.
     pub(crate) fn find(chat: &Template, source: &Source) -> Result<Self, PromptError> {
-        let render = |messages: Vec<Value>, tools: Option<Vec<Value>>, add_generation_prompt: bool| {
-            chat.render(&source.context(messages, tools, add_generation_prompt))
-        };
+        let render =
+            |messages: Vec<Value>, tools: Option<Vec<Value>>, add_generation_prompt: bool| {
+                chat.render(&source.context(messages, tools, add_generation_prompt))
+            };
         let user = || message("user", REQUEST);
         // Only this conversation must work.
-        let bare = source.render(source.name, chat, &source.context(vec![user()], None, true))?;
+        let bare = source.name.render(chat, &source.context(vec![user()], None, true))?;
 
         let system = render(vec![message("system", SYSTEM), user()], None, true);
         let knows_system = system.is_ok_and(|text| text.contains(SYSTEM) && text.contains(REQUEST));
@@ -44,11 +49,12 @@ impl Abilities {
         let told = with_tools.as_ref().is_ok_and(|text| *text != bare && text.contains(NAME));
 
         let tools = || told.then(|| vec![tool()]);
-        let call = call_text(NAME, &arguments(), Marks::USUAL);
+        let call = call_text(NAME, &arguments(), Marks::NONE);
         let calling = || call_message(NAME, arguments());
         let answered = render(vec![user(), calling()], tools(), false).ok();
         // In the middle of a conversation too, as examples are, and with no answer of the tool between.
-        let goes_on = render(vec![user(), calling(), user()], tools(), true).is_ok_and(|text| text.contains(&call));
+        let goes_on = render(vec![user(), calling(), user()], tools(), true)
+            .is_ok_and(|text| text.contains(&call));
         let header = if told { with_tools.unwrap_or_default() } else { bare };
         let found = answered.filter(|_| goes_on).and_then(|answered| {
             let before = &answered[..answered.rfind(&call)?];
@@ -71,8 +77,8 @@ impl Abilities {
 
 /// What `answered` has beyond the header of the assistant's turn, which ends `prompted`.
 ///
-/// Compared by whole lines, because a prompt that ends with an empty `<think>` block and a call that begins with
-/// `<tool_call>` share their first character by chance.
+/// Compared by whole lines, because a prompt that ends with an empty `<think>` block and a call
+/// that begins with `<tool_call>` share their first character by chance.
 fn opener<'a>(prompted: &str, answered: &'a str) -> &'a str {
     let lines = prompted.split_inclusive('\n').zip(answered.split_inclusive('\n'));
     let common: usize = lines.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum();
@@ -81,10 +87,14 @@ fn opener<'a>(prompted: &str, answered: &'a str) -> &'a str {
 }
 
 fn arguments() -> Value {
-    dict([("text".to_owned(), Value::from("a value of the probe")), ("count".to_owned(), Value::from(2))])
+    dict([
+        ("text".to_owned(), Value::from("a value of the probe")),
+        ("count".to_owned(), Value::from(2)),
+    ])
 }
 
-fn tool() -> Value {
+/// A function to show to a template.
+pub(crate) fn tool() -> Value {
     let tool = json!({"type": "function", "function": {
         "name": NAME,
         "description": "A function of the probe.",
@@ -94,7 +104,7 @@ fn tool() -> Value {
             "required": ["text", "count"],
         },
     }});
-    value::tool(&tool, Marks::USUAL)
+    value::tool(&tool, Marks::NONE)
 }
 
 #[cfg(test)]
@@ -107,7 +117,11 @@ mod tests {
             ("<u>hi\n<a>\n", "<u>hi\n<a>\n<tool_call>\n", "<tool_call>\n"),
             ("<u>hi\n<a>\n", "<u>hi\n<a>\n", ""),
             ("<u>hi\n<a>\n<think>\n\n</think>\n\n", "<u>hi\n<a>\n<tool_call>\n", "<tool_call>\n"),
-            ("<u>hi\n<a>\n<think>\n\n</think>\n\n", "<u>hi\n<a>\n<think>\n\n</think>\n\n<tool_call>\n", "<tool_call>\n"),
+            (
+                "<u>hi\n<a>\n<think>\n\n</think>\n\n",
+                "<u>hi\n<a>\n<think>\n\n</think>\n\n<tool_call>\n",
+                "<tool_call>\n",
+            ),
             ("[INST] hi [/INST]", "[INST] hi [/INST][CALLS] [", "[CALLS] ["),
         ] {
             assert_eq!(opener(prompted, answered), expected);

@@ -1,10 +1,12 @@
-//! A Jinja template, compiled once and rendered as Hugging Face's `apply_chat_template` renders it with Python's jinja2.
+//! A Jinja template, compiled once and rendered as Hugging Face's `apply_chat_template` renders it
+//! with Python's jinja2.
 //!
-//! minijinja is close to jinja2 already; this file sets what Hugging Face sets (blocks trimmed, `tojson`,
-//! `raise_exception`, `strftime_now`, loop controls) and puts in the functions that have to look through marks.
+//! minijinja is close to jinja2 already; this file sets what Hugging Face sets (blocks trimmed,
+//! `tojson`, `raise_exception`, `strftime_now`, loop controls) and puts in the functions that have
+//! to look through marks.
 //!
-//! **Invariant:** no file is read and nothing outside the context is seen, whatever the template says; only `strftime_now`
-//! depends on the time.
+//! **Invariant:** no file is read and nothing outside the context is seen, whatever the template
+//! says; only `strftime_now` depends on the time.
 //! **Invariant:** a template that does not end is stopped (see [`FUEL`]).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,15 +18,16 @@ use minijinja::{
 };
 
 use super::{
+    dumps::{Dumps, float_text},
     marks::Marks,
     methods,
-    value::{Dumps, float_text},
 };
 
 /// The only template of an environment.
 const NAME: &str = "chat";
 
-/// Steps that one rendering may take: hundreds of times what the longest real prompts need, and a few seconds at most.
+/// Steps that one rendering may take: hundreds of times what the longest real prompts need, and a
+/// few seconds at most.
 const FUEL: u64 = 20_000_000;
 
 /// A compiled template, for one pair of marks.
@@ -38,21 +41,36 @@ impl Template {
     pub(crate) fn new(source: &str, marks: Marks) -> Result<Self, Error> {
         let mut environment = Environment::new();
         environment.set_syntax(
-            SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(false).build()?,
+            SyntaxConfig::builder()
+                .trim_blocks(true)
+                .lstrip_blocks(true)
+                .keep_trailing_newline(false)
+                .build()?,
         );
         environment.set_fuel(Some(FUEL));
         environment.set_unknown_method_callback(move |state, value, name, args| {
             methods::call(marks, state, value, name, args)
         });
-        environment.add_filter("tojson", move |value: &Value, kwargs: Kwargs| to_json(marks, value, &kwargs));
-        environment.add_filter("trim", move |value: &Value, chars: Option<&str>| methods::trim(marks, value, chars));
+        environment.add_filter("tojson", move |value: &Value, kwargs: Kwargs| {
+            to_json(marks, value, &kwargs)
+        });
+        environment.add_filter("trim", move |value: &Value, chars: Option<&str>| {
+            methods::trim(marks, value, chars)
+        });
         environment.add_filter("length", move |value: &Value| methods::length(marks, value));
         environment.add_filter("count", move |value: &Value| methods::length(marks, value));
-        environment
-            .add_filter("dictsort", move |value: &Value, kwargs: Kwargs| methods::dictsort(marks, value, &kwargs));
-        environment.add_test("iterable", |value: &Value| !value.is_none() && minijinja::tests::is_iterable(value));
+        environment.add_filter("dictsort", move |value: &Value, kwargs: Kwargs| {
+            methods::dictsort(marks, value, &kwargs)
+        });
+        environment.add_test("iterable", |value: &Value| {
+            !value.is_none() && minijinja::tests::is_iterable(value)
+        });
         environment.set_formatter(|out, state, value| match f64::try_from(value.clone()) {
-            Ok(float) if value.kind() == ValueKind::Number && !value.is_integer() && float.is_finite() => {
+            Ok(float)
+                if value.kind() == ValueKind::Number
+                    && !value.is_integer()
+                    && float.is_finite() =>
+            {
                 out.write_str(&float_text(float)).map_err(Error::from)
             }
             _ => minijinja::escape_formatter(out, state, value),
@@ -60,7 +78,8 @@ impl Template {
         environment.add_function("raise_exception", |reason: String| -> Result<Value, Error> {
             Err(Error::new(ErrorKind::InvalidOperation, reason))
         });
-        environment.add_function("strftime_now", |format: String| strftime(&format, SystemTime::now()));
+        environment
+            .add_function("strftime_now", |format: String| strftime(&format, SystemTime::now()));
         environment.add_template_owned(NAME, source_text(source))?;
         Ok(Self { environment })
     }
@@ -71,18 +90,23 @@ impl Template {
     }
 }
 
-/// The source as jinja2 reads it: any line break is `\n`. Hugging Face's `{% generation %}` only marks a part for training.
+/// The source as jinja2 reads it: any line break is `\n`. Hugging Face's `{% generation %}` only
+/// marks a part for training.
 fn source_text(source: &str) -> String {
     let mut text = source.replace("\r\n", "\n").replace('\r', "\n");
     for (tag, replacement) in [("generation", "if true"), ("endgeneration", "endif")] {
         for (open, close) in [("{%", "%}"), ("{%-", "%}"), ("{%", "-%}"), ("{%-", "-%}")] {
-            text = text.replace(&format!("{open} {tag} {close}"), &format!("{open} {replacement} {close}"));
+            text = text.replace(
+                &format!("{open} {tag} {close}"),
+                &format!("{open} {replacement} {close}"),
+            );
         }
     }
     text
 }
 
-/// Hugging Face's `tojson`: `json.dumps` with `ensure_ascii` false, and without the HTML escapes of jinja2's own.
+/// Hugging Face's `tojson`: `json.dumps` with `ensure_ascii` false, and without the HTML escapes of
+/// jinja2's own.
 fn to_json(marks: Marks, value: &Value, kwargs: &Kwargs) -> Result<Value, Error> {
     let indent = match kwargs.get::<Option<Value>>("indent")? {
         Some(indent) if indent.kind() == ValueKind::String => Some(indent.to_string()),
@@ -91,11 +115,16 @@ fn to_json(marks: Marks, value: &Value, kwargs: &Kwargs) -> Result<Value, Error>
     };
     let separators = match kwargs.get::<Option<Vec<String>>>("separators")?.as_deref() {
         Some([item, key]) => Some((item.clone(), key.clone())),
-        Some(_) => return Err(Error::new(ErrorKind::InvalidOperation, "tojson takes two separators")),
+        Some(_) => {
+            return Err(Error::new(ErrorKind::InvalidOperation, "tojson takes two separators"));
+        }
         None => None,
     };
     if kwargs.get::<Option<bool>>("ensure_ascii")? == Some(true) {
-        return Err(Error::new(ErrorKind::InvalidOperation, "tojson does not know ensure_ascii=true"));
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "tojson does not know ensure_ascii=true",
+        ));
     }
     let sort_keys = kwargs.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
     kwargs.assert_all_used()?;
@@ -107,16 +136,29 @@ fn to_json(marks: Marks, value: &Value, kwargs: &Kwargs) -> Result<Value, Error>
 /// `datetime.now().strftime(format)`, in UTC, for the directives that chat templates use.
 fn strftime(format: &str, now: SystemTime) -> Result<String, Error> {
     const MONTHS: [&str; 12] = [
-        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
         "December",
     ];
-    const DAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
+    const DAYS: [&str; 7] =
+        ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
     let seconds = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);
     let (hour, minute) = (second / 3600, second / 60 % 60);
-    let month_name = usize::try_from(month - 1).ok().and_then(|i| MONTHS.get(i)).copied().unwrap_or_default();
-    let day_name = usize::try_from(days % 7).ok().and_then(|i| DAYS.get(i)).copied().unwrap_or_default();
+    let month_name =
+        usize::try_from(month - 1).ok().and_then(|i| MONTHS.get(i)).copied().unwrap_or_default();
+    let day_name =
+        usize::try_from(days % 7).ok().and_then(|i| DAYS.get(i)).copied().unwrap_or_default();
     let mut out = String::new();
     let mut chars = format.chars();
     while let Some(c) = chars.next() {
@@ -130,7 +172,7 @@ fn strftime(format: &str, now: SystemTime) -> Result<String, Error> {
             directive = chars.next();
         }
         let two = |number: u64| if padded { format!("{number:02}") } else { number.to_string() };
-        out.push_str(&match directive {
+        let written = match directive {
             Some('Y') => year.to_string(),
             Some('y') => two(year % 100),
             Some('m') => two(month),
@@ -149,10 +191,14 @@ fn strftime(format: &str, now: SystemTime) -> Result<String, Error> {
             Some('T') => format!("{hour:02}:{minute:02}:{:02}", second % 60),
             Some('%') => "%".to_owned(),
             other => {
-                let reason = format!("strftime_now does not know %{}", other.map_or_else(String::new, String::from));
+                let reason = format!(
+                    "strftime_now does not know %{}",
+                    other.map_or_else(String::new, String::from)
+                );
                 return Err(Error::new(ErrorKind::InvalidOperation, reason));
             }
-        });
+        };
+        out.push_str(&written);
     }
     Ok(out)
 }
@@ -188,28 +234,35 @@ mod tests {
     fn marked(key: &str, json: &Json) -> Value {
         match json {
             Json::Array(items) => items.iter().map(|item| marked(key, item)).collect(),
-            Json::Object(map) => value::dict(map.iter().map(|(key, json)| (key.clone(), marked(key, json)))),
+            Json::Object(map) => {
+                value::dict(map.iter().map(|(key, json)| (key.clone(), marked(key, json))))
+            }
             Json::String(text) if key == "role" || key == "required" => Value::from(text.as_str()),
             _ => value::data(json, Marks::USUAL),
         }
     }
 
-    /// Every case of `tests/prompt/jinja.jsonl` was rendered by `tests/prompt/reference.py`, so by jinja2 itself. The
-    /// variables are marked as untrusted, which must not show.
+    /// Every case of `tests/prompt/jinja.jsonl` was rendered by `tests/prompt/reference.py`, so by
+    /// jinja2 itself. The variables are marked as untrusted, which must not show.
     #[test]
     fn templates_render_as_jinja2_renders_them() {
-        let cases = include_str!("../../tests/prompt/jinja.jsonl").lines().map(|line| line.parse::<Json>().unwrap());
+        let cases = include_str!("../../tests/prompt/jinja.jsonl")
+            .lines()
+            .map(|line| line.parse::<Json>().unwrap());
         let mut failures = Vec::new();
         for case in cases {
             let source = case["template"].as_str().unwrap();
             let context = case["context"].as_object().unwrap().iter();
             let context = value::dict(context.map(|(key, json)| (key.clone(), marked(key, json))));
-            let rendered = Template::new(source, Marks::USUAL).and_then(|template| template.render(&context));
+            let rendered =
+                Template::new(source, Marks::USUAL).and_then(|template| template.render(&context));
             let rendered = rendered.map(|text| Marks::USUAL.read(&text).map(|traced| traced.text));
             match (rendered, case["expected"].as_str()) {
                 (Ok(Ok(text)), Some(expected)) if text == expected => {}
                 (Err(_), None) => {}
-                (got, expected) => failures.push(format!("{case}\n     got {got:?}\nexpected {expected:?}\n")),
+                (got, expected) => {
+                    failures.push(format!("{case}\n     got {got:?}\nexpected {expected:?}\n"));
+                }
             }
         }
         assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.concat());
@@ -221,7 +274,11 @@ mod tests {
         for (seconds, format, expected) in [
             (0, "%Y-%m-%d %H:%M:%S %A", "1970-01-01 00:00:00 Thursday"),
             (951_782_400, "%d %b %Y (%a)", "29 Feb 2000 (Tue)"),
-            (1_735_689_599, "%-d %B %y, %I:%M %p, %F %T %%", "31 December 24, 11:59 PM, 2024-12-31 23:59:59 %"),
+            (
+                1_735_689_599,
+                "%-d %B %y, %I:%M %p, %F %T %%",
+                "31 December 24, 11:59 PM, 2024-12-31 23:59:59 %",
+            ),
         ] {
             assert_eq!(strftime(format, at(seconds)).unwrap(), expected);
         }
@@ -230,14 +287,16 @@ mod tests {
 
     #[test]
     fn a_template_that_does_not_end_is_stopped() {
-        let source = "{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}{% endfor %}";
+        let source =
+            "{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}{% endfor %}";
         let template = Template::new(source, Marks::USUAL).unwrap();
         assert_eq!(template.render(&Value::from(())).unwrap_err().kind(), ErrorKind::OutOfFuel);
     }
 
     #[test]
     fn hugging_faces_generation_tag_is_nothing() {
-        let template = Template::new("a{%- generation -%} b {%- endgeneration %}c", Marks::USUAL).unwrap();
+        let template =
+            Template::new("a{%- generation -%} b {%- endgeneration %}c", Marks::USUAL).unwrap();
         assert_eq!(template.render(&Value::from(())).unwrap(), "abc");
     }
 }

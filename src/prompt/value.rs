@@ -1,34 +1,84 @@
-//! JSON -> template values as Python would hold them, untrusted strings marked; and Python's `json.dumps` of any value.
+//! JSON -> template values as Python would hold them, untrusted strings marked.
 //!
-//! **Invariant:** no `serde_json` value reaches minijinja, which would print its numbers as a private struct.
-//! **Invariant:** a number keeps its text. One that a Rust number cannot hold unchanged becomes a [`NumberText`], which prints
-//! as itself but takes no part in arithmetic.
+//! **Invariant:** no `serde_json` value reaches minijinja, which would print its numbers as a
+//! private struct.
+//! **Invariant:** a number keeps its text. One that a Rust number cannot hold unchanged becomes a
+//! [`NumberText`], which prints as itself but takes no part in arithmetic.
 
 use std::{fmt, sync::Arc};
 
 use minijinja::{
-    Error, ErrorKind, State, Value,
-    value::{Enumerator, Object, ObjectRepr, ValueKind},
+    Error, State, Value,
+    value::{Enumerator, Object, ObjectRepr},
 };
 use serde_json::Value as Json;
 
-use super::marks::Marks;
+use super::{dumps::float_text, marks::Marks};
 
-/// Keys of a JSON Schema that templates look up by name. They are no one's input, so they carry no marks.
+/// Keys of a JSON Schema that templates look up by name. They are no one's input, so they carry no
+/// marks.
 const KEYWORDS: &[&str] = &[
-    "$defs", "$ref", "additionalProperties", "allOf", "anyOf", "const", "default", "definitions", "dependentRequired",
-    "deprecated", "description", "enum", "example", "examples", "exclusiveMaximum", "exclusiveMinimum", "format", "items",
-    "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "multipleOf",
-    "not", "nullable", "oneOf", "pattern", "patternProperties", "prefixItems", "properties", "propertyNames", "readOnly",
-    "required", "title", "type", "uniqueItems", "writeOnly",
+    "$defs",
+    "$ref",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "default",
+    "definitions",
+    "dependentRequired",
+    "deprecated",
+    "description",
+    "enum",
+    "example",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "nullable",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "readOnly",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+    "writeOnly",
 ];
 
 /// The values of `type`, which templates compare with.
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// Methods that Python's `dict` has, which an attribute (`x.items`, not `x["items"]`) means whatever the keys are.
-const DICT_METHODS: &[&str] =
-    &["clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"];
+/// Methods that Python's `dict` has, which an attribute (`x.items`, not `x["items"]`) means
+/// whatever the keys are.
+const DICT_METHODS: &[&str] = &[
+    "clear",
+    "copy",
+    "fromkeys",
+    "get",
+    "items",
+    "keys",
+    "pop",
+    "popitem",
+    "setdefault",
+    "update",
+    "values",
+];
 
 /// What the keys of an object are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +96,8 @@ pub(crate) fn data(json: &Json, marks: Marks) -> Value {
     convert(json, marks, Place::Data)
 }
 
-/// A tool as templates are given it: the frame is ours, names, texts and schema values are untrusted.
+/// A tool as templates are given it: the frame is ours, names, texts and schema values are
+/// untrusted.
 pub(crate) fn tool(json: &Json, marks: Marks) -> Value {
     match json {
         Json::Object(map) => dict(map.iter().map(|(key, value)| {
@@ -90,7 +141,9 @@ fn convert(json: &Json, marks: Marks, place: Place) -> Value {
         Json::String(text) => Value::from(marks.wrap(text)),
         Json::Array(items) => items.iter().map(|item| convert(item, marks, place)).collect(),
         Json::Object(map) => dict(map.iter().map(|(key, value)| match place {
-            Place::Schema if KEYWORDS.contains(&key.as_str()) => (key.clone(), keyword(key, value, marks)),
+            Place::Schema if KEYWORDS.contains(&key.as_str()) => {
+                (key.clone(), keyword(key, value, marks))
+            }
             Place::Data => (marks.wrap(key), convert(value, marks, Place::Data)),
             Place::Schema | Place::Names => (marks.wrap(key), convert(value, marks, Place::Schema)),
         })),
@@ -99,10 +152,18 @@ fn convert(json: &Json, marks: Marks, place: Place) -> Value {
 
 fn keyword(key: &str, value: &Json, marks: Marks) -> Value {
     match (key, value) {
-        ("type", Json::String(text)) if TYPES.contains(&text.as_str()) => Value::from(text.as_str()),
-        ("type", Json::Array(items)) => items.iter().map(|item| keyword(key, item, marks)).collect(),
-        ("properties" | "patternProperties" | "$defs" | "definitions", _) => convert(value, marks, Place::Names),
-        ("const" | "default" | "enum" | "example" | "examples", _) => convert(value, marks, Place::Data),
+        ("type", Json::String(text)) if TYPES.contains(&text.as_str()) => {
+            Value::from(text.as_str())
+        }
+        ("type", Json::Array(items)) => {
+            items.iter().map(|item| keyword(key, item, marks)).collect()
+        }
+        ("properties" | "patternProperties" | "$defs" | "definitions", _) => {
+            convert(value, marks, Place::Names)
+        }
+        ("const" | "default" | "enum" | "example" | "examples", _) => {
+            convert(value, marks, Place::Data)
+        }
         _ => convert(value, marks, Place::Schema),
     }
 }
@@ -178,7 +239,14 @@ impl Object for BoundMethod {
 
 /// A number that only its text holds: `1.50`, `1e400`, `-0`, forty digits.
 #[derive(Debug)]
-struct NumberText(String);
+pub(crate) struct NumberText(String);
+
+impl NumberText {
+    /// The number as it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
 
 impl Object for NumberText {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
@@ -187,19 +255,6 @@ impl Object for NumberText {
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-/// How Python writes a finite float: shortest digits, an exponent from `1e+16` up and below `1e-4`.
-pub(crate) fn float_text(float: f64) -> String {
-    let scientific = format!("{float:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    match exponent.parse::<i32>() {
-        Ok(exponent) if !(-4..16).contains(&exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
-        }
-        _ => format!("{float:?}"),
     }
 }
 
@@ -216,7 +271,9 @@ fn python_repr(value: &Value) -> String {
                     '\r' => out.push_str("\\r"),
                     '\t' => out.push_str("\\t"),
                     c if c == quote => out.extend(['\\', c]),
-                    c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+                    c if c.is_ascii_control() => {
+                        out.extend(format!("\\x{:02x}", u32::from(c)).chars());
+                    }
                     c => out.push(c),
                 }
             }
@@ -227,130 +284,14 @@ fn python_repr(value: &Value) -> String {
     }
 }
 
-/// The options of Python's `json.dumps` that templates use.
-#[derive(Debug, Clone)]
-pub(crate) struct Dumps {
-    /// Text of one level of indentation; all on one line without it.
-    pub(crate) indent: Option<String>,
-    /// Between items, without the line break that an indentation adds.
-    pub(crate) item_separator: String,
-    /// Between a key and its value.
-    pub(crate) key_separator: String,
-    /// Keys in the order of their code points.
-    pub(crate) sort_keys: bool,
-    /// Sorting has to look through these.
-    pub(crate) marks: Marks,
-}
-
-impl Dumps {
-    /// `json.dumps(value, ensure_ascii=False, …)`.
-    pub(crate) fn text(&self, value: &Value) -> Result<String, Error> {
-        let mut out = String::new();
-        self.write(&mut out, value, 0)?;
-        Ok(out)
-    }
-
-    fn write(&self, out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
-        match value.kind() {
-            ValueKind::None => out.push_str("null"),
-            ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
-            ValueKind::Number => out.push_str(&number_text(value)),
-            ValueKind::String => out.push_str(&quoted(value.as_str().unwrap_or_default())),
-            ValueKind::Seq | ValueKind::Iterable => {
-                let items = value.try_iter()?.map(|item| (None, item)).collect();
-                self.container(out, ['[', ']'], items, depth)?;
-            }
-            ValueKind::Map => {
-                let mut entries = Vec::new();
-                for key in value.try_iter()? {
-                    let text = match key.kind() {
-                        ValueKind::String => key.as_str().unwrap_or_default().to_owned(),
-                        _ => self.text(&key)?,
-                    };
-                    entries.push((Some(text), value.get_item(&key)?));
-                }
-                if self.sort_keys {
-                    entries.sort_by_cached_key(|(key, _)| key.as_deref().map(|key| self.marks.strip(key)));
-                }
-                self.container(out, ['{', '}'], entries, depth)?;
-            }
-            kind => match value.downcast_object_ref::<NumberText>() {
-                Some(NumberText(text)) => out.push_str(text),
-                None => {
-                    let reason = format!("a value of type {kind} cannot be written as JSON");
-                    return Err(Error::new(ErrorKind::BadSerialization, reason));
-                }
-            },
-        }
-        Ok(())
-    }
-
-    fn container(
-        &self,
-        out: &mut String,
-        [open, close]: [char; 2],
-        items: Vec<(Option<String>, Value)>,
-        depth: usize,
-    ) -> Result<(), Error> {
-        let line = |out: &mut String, depth: usize| {
-            if let Some(indent) = &self.indent {
-                out.push('\n');
-                out.push_str(&indent.repeat(depth));
-            }
-        };
-        out.push(open);
-        let empty = items.is_empty();
-        for (i, (key, item)) in items.into_iter().enumerate() {
-            if i > 0 {
-                out.push_str(&self.item_separator);
-            }
-            line(out, depth + 1);
-            if let Some(key) = key {
-                out.push_str(&quoted(&key));
-                out.push_str(&self.key_separator);
-            }
-            self.write(out, &item, depth + 1)?;
-        }
-        if !empty {
-            line(out, depth);
-        }
-        out.push(close);
-        Ok(())
-    }
-}
-
-fn number_text(value: &Value) -> String {
-    if value.is_integer() {
-        return value.to_string();
-    }
-    match f64::try_from(value.clone()) {
-        Ok(float) if float.is_nan() => "NaN".to_owned(),
-        Ok(float) if float.is_infinite() => if float > 0.0 { "Infinity" } else { "-Infinity" }.to_owned(),
-        Ok(float) => float_text(float),
-        Err(_) => value.to_string(),
-    }
-}
-
-/// A JSON string; the same escapes as Python's, which leaves everything above U+001F but `"` and `\` alone.
-fn quoted(text: &str) -> String {
-    Json::from(text).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-    use super::*;
+    use super::{super::dumps::Dumps, *};
 
     fn dumps(value: &Value) -> String {
-        let plain = Dumps {
-            indent: None,
-            item_separator: ", ".into(),
-            key_separator: ": ".into(),
-            sort_keys: false,
-            marks: Marks::USUAL,
-        };
-        plain.text(value).unwrap()
+        Dumps::plain(Marks::USUAL).text(value).unwrap()
     }
 
     #[track_caller]
@@ -361,9 +302,10 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_text() {
-        for number in
-            ["5", "-5", "1.0", "1.50", "0.1", "-0", "-0.0", "1e-9", "1e+5", "1e+400", "1e-05", "1e+16", "123456.5"]
-        {
+        for number in [
+            "5", "-5", "1.0", "1.50", "0.1", "-0", "-0.0", "1e-9", "1e+5", "1e+400", "1e-05",
+            "1e+16", "123456.5",
+        ] {
             keeps(number);
         }
         keeps("[123456789012345678901234567890, 99999999999999999999999999999999999999999999]");
@@ -371,34 +313,22 @@ mod tests {
 
     #[test]
     fn strings_are_escaped_as_python_does() {
-        keeps(r#"{"ü <&>'": "\"\\/\n\r\t\b\f\u0000\u001f 漢字 🦀", "items": [], "o": {}, "n": null, "t": true}"#);
+        keeps(
+            r#"{"ü <&>'": "\"\\/\n\r\t\b\f\u0000\u001f 漢字 🦀", "items": [], "o": {}, "n": null, "t": true}"#,
+        );
         keeps("\"\u{7f}\u{2028}\"");
-    }
-
-    #[test]
-    fn floats_are_written_as_python_does() {
-        for (float, text) in [
-            (1.0, "1.0"),
-            (1e15, "1000000000000000.0"),
-            (1e16, "1e+16"),
-            (1.5e300, "1.5e+300"),
-            (1e-4, "0.0001"),
-            (1e-5, "1e-05"),
-            (-2.5e-7, "-2.5e-07"),
-            (0.0, "0.0"),
-        ] {
-            assert_eq!(float_text(float), text);
-        }
     }
 
     #[test]
     fn schema_words_carry_no_marks_and_names_do() {
         let json = serde_json::json!({"type": "function", "function": {"name": "f", "parameters":
             {"type": "object", "properties": {"type": {"type": ["string", "null"], "enum": ["object"]}}}}});
-        let text = dumps(&tool(&json, Marks::USUAL)).replace('\u{FDD0}', "[").replace('\u{FDD1}', "]");
-        let expected = r#"{"type": "function", "function": {"name": "[f]", "parameters": {"type": "object", "properties": "#
-            .to_owned()
-            + r#"{"[type]": {"type": ["string", "null"], "enum": ["[object]"]}}}}}"#;
+        let text =
+            dumps(&tool(&json, Marks::USUAL)).replace('\u{FDD0}', "[").replace('\u{FDD1}', "]");
+        let schema = r#"{"[type]": {"type": ["string", "null"], "enum": ["[object]"]}}"#;
+        let schema = format!(r#"{{"type": "object", "properties": {schema}}}"#);
+        let function = format!(r#"{{"name": "[f]", "parameters": {schema}}}"#);
+        let expected = format!(r#"{{"type": "function", "function": {function}}}"#);
         assert_eq!(text, expected);
     }
 }

@@ -207,9 +207,7 @@ fn list_of<'a>(
     object: &'a Map<String, Value>,
     place: &str,
 ) -> Result<Option<(&'a [Value], String)>, DefinitionError> {
-    if ["name", "fn_name", "function"].iter().any(|key| object.contains_key(*key)) {
-        return Ok(None);
-    }
+    let is_function = ["name", "fn_name", "function"].iter().any(|key| object.contains_key(*key));
     let (object, place) = match object.get("result") {
         Some(Value::Object(result)) => (result, child(place, "result")),
         _ => (object, place.to_owned()),
@@ -217,10 +215,10 @@ fn list_of<'a>(
     for key in ["tools", "functions"] {
         match object.get(key) {
             Some(Value::Array(elements)) => return Ok(Some((elements, child(&place, key)))),
-            Some(other) => {
+            Some(other) if !is_function => {
                 return Err(at(&child(&place, key), Problem::NotFunctions { found: kind(other) }));
             }
-            None => {}
+            _ => {}
         }
     }
     Ok(None)

@@ -173,6 +173,7 @@ impl<B: Backend> Caller<B> {
     ) -> Result<Answer, CallError> {
         let prompt = self.tokens(set, request)?;
         let n_shared = self.prefix.lend(&mut self.backend, CALL, &prompt)?;
+        tracing::debug!(n_prompt = prompt.len(), n_shared, "prompt");
         let sequence = Sequence::new(Start {
             id: CALL,
             prompt: &prompt,

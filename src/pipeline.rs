@@ -14,7 +14,7 @@ use crate::grammar::lower::{self, Unsupported};
 use crate::grammar::print;
 use crate::input::{self, Request};
 use crate::interrupt::Interrupt;
-use crate::models::{self, FetchConfig, FetchRequest, ModelError, Progress};
+use crate::models::{self, FetchConfig, FetchRequest, Progress};
 use crate::output::{self, OutputFile, Record, Written};
 use crate::report::{CallReport, Exit, Summary, Terminal, Verbosity};
 
@@ -211,12 +211,7 @@ mod engine {
             Drawing { terminal: &mut self.terminal, interrupt: &self.interrupt, index, functions }
         }
 
-        fn finished(
-            &mut self,
-            index: usize,
-            request: &Request,
-            answered: Result<Answer, Failure>,
-        ) {
+        fn finished(&mut self, index: usize, request: &Request, answered: Result<Answer, Failure>) {
             let mut record = Record {
                 prompt: request.prompt.clone(),
                 id: request.id.clone(),
@@ -293,7 +288,8 @@ mod engine {
     /// Physical cores, within what the cgroup or the affinity leaves.
     fn threads(asked: Option<NonZeroUsize>) -> u32 {
         let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let n = asked.map_or_else(|| num_cpus::get_physical().clamp(1, available), NonZeroUsize::get);
+        let n =
+            asked.map_or_else(|| num_cpus::get_physical().clamp(1, available), NonZeroUsize::get);
         u32::try_from(n).unwrap_or(u32::MAX)
     }
 

@@ -26,7 +26,7 @@
 //! # Ok::<(), call_me_maybe::prompt::PromptError>(())
 //! ```
 
-mod config;
+pub mod config;
 mod cut;
 mod dumps;
 mod marks;

@@ -197,7 +197,10 @@ mod tests {
 
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     enum Calls {
-        Add { a: f64, b: f64 },
+        Add {
+            a: f64,
+            b: f64,
+        },
         Remind(Reminder),
         Stop,
         /// Begin again.
@@ -213,7 +216,10 @@ mod tests {
 
     #[test]
     fn calls_come_back_as_the_type() {
-        check(r#"{"name": "Add", "arguments": {"a": 2, "b": -0.5}}"#, &Calls::Add { a: 2.0, b: -0.5 });
+        check(
+            r#"{"name": "Add", "arguments": {"a": 2, "b": -0.5}}"#,
+            &Calls::Add { a: 2.0, b: -0.5 },
+        );
         let reminder = || Reminder { text: "tea".into(), minutes: Some(4) };
         check(
             r#"{"name": "Remind", "arguments": {"text": "tea", "minutes": 4}}"#,

@@ -372,7 +372,8 @@ fn held_back(vocab: &Vocab, after: &Recognizer, tokens: &[TokenId]) -> usize {
 fn key_before(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let Some(end) = text.rfind("\": ") else { return String::new() };
-    let is_escaped = |at: usize| text[..at].bytes().rev().take_while(|b| *b == b'\\').count() % 2 == 1;
+    let is_escaped =
+        |at: usize| text[..at].bytes().rev().take_while(|b| *b == b'\\').count() % 2 == 1;
     let start = text[..end].rmatch_indices('"').map(|(at, _)| at).find(|at| !is_escaped(*at));
     text[start.map_or(0, |at| at + 1)..end].to_owned()
 }

@@ -98,7 +98,9 @@ impl<G: Gate> Place<'_, G> {
         }
         let mut allowed = self.mask();
         allowed.sort_by(|a, b| by_logit(logits, *a, *b));
-        allowed.into_iter().find(|id| logits.get(id.index()).is_some_and(|x| !x.is_nan()) && self.gate.allows(*id))
+        allowed
+            .into_iter()
+            .find(|id| logits.get(id.index()).is_some_and(|x| !x.is_nan()) && self.gate.allows(*id))
     }
 
     fn draw(&mut self, logits: &[f32], temperature: f32, random: &mut Random) -> Option<TokenId> {

@@ -55,6 +55,8 @@ pub struct Llama {
     n_threads: i32,
     copies_part: bool,
     wants_logits: Vec<bool>,
+    /// For each sequence, the one whose cells it begins with, and how many.
+    lent: [Option<(SequenceId, u32)>; N_SEQ_MAX as usize],
 }
 
 impl std::fmt::Debug for Llama {
@@ -86,9 +88,7 @@ fn backend() -> Result<&'static LlamaBackend, String> {
 #[expect(unsafe_code, reason = "llama-cpp-2 has no call for it")]
 pub fn system_info() -> String {
     // SAFETY: llama.cpp returns a pointer to a static string that ends in NUL.
-    let text = unsafe {
-        std::ffi::CStr::from_ptr(llama_cpp_sys_2::llama_print_system_info())
-    };
+    let text = unsafe { std::ffi::CStr::from_ptr(llama_cpp_sys_2::llama_print_system_info()) };
     text.to_string_lossy().into_owned()
 }
 
@@ -122,6 +122,7 @@ impl Llama {
             n_threads,
             copies_part,
             wants_logits: Vec::new(),
+            lent: [None; N_SEQ_MAX as usize],
         })
     }
 
@@ -254,21 +255,32 @@ impl Backend for Llama {
         }
         let n_ctx = n_cells.next_multiple_of(CELL_BLOCK).min(self.n_ctx_limit);
         tracing::debug!(n_ctx, "context grows");
-        let n_threads = self.n_threads;
-        self.loaded.with_dependent_mut(|model, context| {
-            let flags = LlamaStateSeqFlags::empty();
+        let Self { loaded, n_threads, lent, copies_part, .. } = self;
+        loaded.with_dependent_mut(|model, context| -> Result<(), BackendError> {
             let mut states = Vec::new();
-            for sequence in (0..N_SEQ_MAX).map(SequenceId).map(their_sequence) {
+            for (sequence, lender) in (0..).zip(lent.iter()) {
+                // Cells that a sequence shares would be saved, and restored, once for each; a
+                // recurrent state has no cells.
+                let shared = lender.filter(|_| *copies_part);
+                if let Some((_, n)) = shared {
+                    context.0.kv_cache_seq_rm(sequence, None, Some(n)).map_err(cache_error)?;
+                }
                 if context.0.kv_cache_seq_pos_max(sequence) >= 0 {
-                    states.push((
-                        sequence,
-                        context.0.state_seq_get(sequence, flags).map_err(cache_error)?,
-                    ));
+                    let state = context.0.state_seq_get(sequence, LlamaStateSeqFlags::empty());
+                    states.push((sequence, state.map_err(cache_error)?));
                 }
             }
-            *context = new_context(model, n_ctx, n_threads)?;
+            *context = new_context(model, n_ctx, *n_threads)?;
             for (sequence, state) in &states {
                 context.0.state_seq_set(state, *sequence).map_err(cache_error)?;
+            }
+            for (sequence, lender) in (0..).zip(lent.iter()) {
+                if let Some((from, n)) = lender.filter(|_| *copies_part) {
+                    context
+                        .0
+                        .kv_cache_seq_cp(their_sequence(from), sequence, None, Some(n))
+                        .map_err(cache_error)?;
+                }
             }
             Ok(())
         })?;
@@ -306,6 +318,9 @@ impl Backend for Llama {
 
     fn copy(&mut self, from: SequenceId, to: SequenceId, n: u32) -> Result<(), BackendError> {
         self.remove(to)?;
+        if let Some(lent) = self.lent.get_mut(to.0 as usize) {
+            *lent = Some((from, n));
+        }
         let (from, to) = (their_sequence(from), their_sequence(to));
         // A recurrent state has no parts: it is copied whole.
         let end = self.copies_part.then_some(n);
@@ -315,6 +330,12 @@ impl Backend for Llama {
     }
 
     fn remove(&mut self, sequence: SequenceId) -> Result<(), BackendError> {
+        for (to, lent) in (0..).map(SequenceId).zip(&mut self.lent) {
+            // What begins with the cells of a removed sequence keeps them as its own.
+            if to == sequence || lent.is_some_and(|(from, _)| from == sequence) {
+                *lent = None;
+            }
+        }
         self.loaded
             .with_dependent_mut(|_, context| {
                 context.0.kv_cache_seq_rm(their_sequence(sequence), None, None)

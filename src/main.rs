@@ -9,12 +9,21 @@ use call_me_maybe::{config, output, pipeline, version};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    let args = match Args::parse_from_os(std::env::args_os(), version::long(None).leak()) {
+    let args = match Args::parse_from_os(std::env::args_os(), version().leak()) {
         Ok(args) => args,
         Err(message) => return status(told(&message)),
     };
     start_tracing(&args);
     status(run(args).unwrap_or_else(|error| failed(&error)))
+}
+
+/// What `--version` prints, with what llama.cpp says of the CPU features that it was built with.
+fn version() -> String {
+    #[cfg(feature = "engine")]
+    let info = Some(call_me_maybe::engine::llama::system_info());
+    #[cfg(not(feature = "engine"))]
+    let info: Option<String> = None;
+    version::long(info.as_deref())
 }
 
 fn run(args: Args) -> anyhow::Result<Exit> {

@@ -26,7 +26,7 @@ pub enum Sampling {
     },
 }
 
-/// A stream of random numbers (SplitMix64, Steele et al. 2014): one a prompt, from the seed and the
+/// A stream of random numbers (`SplitMix64`, Steele et al. 2014): one a prompt, from the seed and the
 /// prompt's index, so that a result does not depend on what ran beside it.
 #[derive(Debug, Clone)]
 pub struct Random(u64);

@@ -22,7 +22,7 @@ impl TokenId {
 pub enum TokenKind {
     /// Text, or one byte of it: the only kind that may be part of a call.
     Text,
-    /// A marker of the chat format (llama.cpp's CONTROL and USER_DEFINED).
+    /// A marker of the chat format (llama.cpp's CONTROL and `USER_DEFINED`).
     Special,
     /// Not for use: unknown, unused.
     Unusable,

@@ -14,7 +14,7 @@
 
 mod error;
 pub(crate) mod keywords;
-mod types;
+mod type_names;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 pub use self::error::{DefinitionError, Problem};
-use self::types::{is_json_schema, with_json_types};
+use self::type_names::{is_json_schema, with_json_types};
 
 /// The name of a function as its definition spells it; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]

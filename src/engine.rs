@@ -8,12 +8,12 @@
 //! sampler) *and* by our recognizer; where they disagree, the token is refused.
 //! **Invariant:** no token of a kind other than [`TokenKind::Text`] is ever part of a call.
 
-pub mod decode;
+pub mod vocab;
 pub mod gate;
+pub mod decode;
+pub mod prefix;
 #[cfg(feature = "engine")]
 pub mod llama;
-pub mod prefix;
-pub mod vocab;
 
 pub use decode::{Cut, DecodeError, Generation, Limits, Sequence};
 pub use gate::Sampling;

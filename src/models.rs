@@ -10,9 +10,9 @@
 
 mod catalog;
 mod environment;
+mod locate;
 mod fetch;
 mod list;
-mod locate;
 
 use std::error::Error;
 use std::fmt::Write as _;

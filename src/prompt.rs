@@ -27,14 +27,14 @@
 //! ```
 
 pub mod config;
-mod cut;
-mod dumps;
 mod marks;
-mod messages;
-mod methods;
-mod probe;
-mod template;
 mod value;
+mod dumps;
+mod methods;
+mod template;
+mod messages;
+mod probe;
+mod cut;
 
 use std::{borrow::Cow, iter};
 
@@ -43,11 +43,7 @@ use serde_json::Value as Json;
 
 pub use self::config::{CallOpener, ConfigError, Example, Limits, PromptsConfig, ToolsFrom};
 use self::{
-    cut::Specials,
-    marks::Marks,
-    messages::{example_messages, message},
-    probe::Abilities,
-    template::Template,
+    cut::Specials, marks::Marks, messages::message, probe::Abilities, template::Template,
     value::dict,
 };
 use crate::definitions::FunctionDef;
@@ -326,8 +322,7 @@ impl Source {
 impl Compiled {
     fn new(source: &Source, abilities: &Abilities, marks: Marks) -> Result<Self, PromptError> {
         let examples = source.config.examples.iter();
-        let examples =
-            examples.flat_map(|example| example_messages(example, abilities, marks)).collect();
+        let examples = examples.flat_map(|example| abilities.example(example, marks)).collect();
         Ok(Self {
             marks,
             chat: source.name.compile(&source.template, marks)?,

@@ -4,8 +4,8 @@
 //! **Invariant:** text that others wrote (prompts, names, values, messages that quote them)
 //! reaches the terminal through [`escape`] alone.
 
-mod call_text;
 mod escape;
+mod call_text;
 mod terminal;
 
 use std::time::Duration;

@@ -3,11 +3,11 @@
 //! **Invariant:** an explicit name never falls back to another model.
 //! **Invariant:** nothing here reads the environment but [`FetchConfig::from_env`].
 
+mod part;
+mod progress;
 #[cfg(feature = "fetch")]
 mod https;
-mod part;
 mod pip;
-mod progress;
 
 use std::ffi::OsString;
 use std::fs;

@@ -5,7 +5,10 @@
 use minijinja::{Error, ErrorKind, Value, value::ValueKind};
 use serde_json::Value as Json;
 
-use super::{marks::Marks, value::NumberText};
+use super::{
+    marks::Marks,
+    value::{NumberText, float_text},
+};
 
 /// The options of Python's `json.dumps` that templates use.
 #[derive(Debug, Clone)]
@@ -130,38 +133,4 @@ fn number_text(value: &Value) -> String {
 /// `\` alone.
 fn quoted(text: &str) -> String {
     Json::from(text).to_string()
-}
-
-/// How Python writes a finite float: shortest digits, an exponent from `1e+16` up and below `1e-4`.
-pub(crate) fn float_text(float: f64) -> String {
-    let scientific = format!("{float:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    match exponent.parse::<i32>() {
-        Ok(exponent) if !(-4..16).contains(&exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
-        }
-        _ => format!("{float:?}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn floats_are_written_as_python_does() {
-        for (float, text) in [
-            (1.0, "1.0"),
-            (1e15, "1000000000000000.0"),
-            (1e16, "1e+16"),
-            (1.5e300, "1.5e+300"),
-            (1e-4, "0.0001"),
-            (1e-5, "1e-05"),
-            (-2.5e-7, "-2.5e-07"),
-            (0.0, "0.0"),
-        ] {
-            assert_eq!(float_text(float), text);
-        }
-    }
 }

@@ -3,10 +3,10 @@
 //! **Invariant:** nothing is read from the template's text; only what it prints counts.
 
 use minijinja::Value;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::{
-    CallOpener, PromptError, Source, ToolsFrom,
+    CallOpener, Example, PromptError, Source, ToolsFrom,
     marks::Marks,
     messages::{call_message, call_text, message},
     template::Template,
@@ -32,6 +32,20 @@ pub(crate) struct Abilities {
 }
 
 impl Abilities {
+    /// The messages of an example and its answer: a call where the template writes calls as the
+    /// grammar has them, else its text.
+    pub(crate) fn example(&self, example: &Example, marks: Marks) -> [Value; 2] {
+        let name = marks.wrap(&example.name);
+        let arguments = value::data(&Json::Object(example.parameters.clone()), marks);
+        let answer = if self.writes_calls {
+            call_message(&name, arguments)
+        } else {
+            let call = call_text(&name, &arguments, marks);
+            message("assistant", &format!("{}{call}", self.opener))
+        };
+        [message("user", &marks.wrap(&example.prompt)), answer]
+    }
+
     /// Finds out. `chat` is the compiled template of `source`.
     pub(crate) fn find(chat: &Template, source: &Source) -> Result<Self, PromptError> {
         let render =

@@ -17,11 +17,7 @@ use minijinja::{
     value::{Kwargs, ValueKind},
 };
 
-use super::{
-    dumps::{Dumps, float_text},
-    marks::Marks,
-    methods,
-};
+use super::{dumps::Dumps, marks::Marks, methods, value::float_text};
 
 /// The only template of an environment.
 const NAME: &str = "chat";

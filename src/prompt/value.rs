@@ -13,7 +13,7 @@ use minijinja::{
 };
 use serde_json::Value as Json;
 
-use super::{dumps::float_text, marks::Marks};
+use super::marks::Marks;
 
 /// Keys of a JSON Schema that templates look up by name. They are no one's input, so they carry no
 /// marks.
@@ -284,6 +284,19 @@ fn python_repr(value: &Value) -> String {
     }
 }
 
+/// How Python writes a finite float: shortest digits, an exponent from `1e+16` up and below `1e-4`.
+pub(crate) fn float_text(float: f64) -> String {
+    let scientific = format!("{float:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..16).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => format!("{float:?}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
@@ -330,5 +343,21 @@ mod tests {
         let function = format!(r#"{{"name": "[f]", "parameters": {schema}}}"#);
         let expected = format!(r#"{{"type": "function", "function": {function}}}"#);
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn floats_are_written_as_python_does() {
+        for (float, text) in [
+            (1.0, "1.0"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (1.5e300, "1.5e+300"),
+            (1e-4, "0.0001"),
+            (1e-5, "1e-05"),
+            (-2.5e-7, "-2.5e-07"),
+            (0.0, "0.0"),
+        ] {
+            assert_eq!(float_text(float), text);
+        }
     }
 }

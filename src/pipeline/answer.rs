@@ -1,0 +1,196 @@
+//! Requests in, records out, by a model: the part of the pipeline that needs the engine.
+
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use anyhow::{Context, anyhow};
+use serde_json::{Map, Value};
+
+use super::{Ended, Run};
+use crate::caller::{Answer, CallError, CallOptions, Caller, FunctionSet};
+use crate::config::RunConfig;
+use crate::definitions::FunctionDef;
+use crate::engine::decode::{Generation, Limits, Watch};
+use crate::engine::gate::Sampling;
+use crate::engine::llama::Llama;
+use crate::input::Request;
+use crate::interrupt::Interrupt;
+use crate::models;
+use crate::output::Record;
+use crate::prompt::PromptWriter;
+use crate::report::{CallReport, Terminal};
+
+impl Run {
+    /// Answers the requests one after the other.
+    pub(super) fn answer(
+        &mut self,
+        config: &RunConfig,
+        functions: Vec<FunctionDef>,
+        requests: &[Request],
+    ) -> anyhow::Result<Ended> {
+        let mut shared = FunctionSet::compile(functions);
+        if let Err(error) = &shared
+            && requests.iter().any(|request| request.functions.is_none())
+        {
+            return Err(anyhow!("{}: {}", config.functions, chain(error)));
+        }
+        let mut caller = load(config)?;
+        let start = Instant::now();
+        if let Ok(set) = &mut shared
+            && let Some(longest) = longest_over_shared(requests)
+        {
+            let mut watch = self.watch(0, &[]);
+            match caller.share(set, longest, &mut watch) {
+                Err(error) if error.is_interrupt() => return Ok(Ended::Interrupted),
+                // Every prompt over these functions will say the same.
+                Err(error) => tracing::debug!(%error, "no shared prefix"),
+                Ok(()) => {}
+            }
+        }
+        for (index, request) in requests.iter().enumerate() {
+            let own = request.functions.clone().map(FunctionSet::compile);
+            let answered = match own.as_ref().unwrap_or(&shared) {
+                Err(error) => Err(Failure { reason: chain(error), report: None }),
+                Ok(set) => {
+                    let mut watch = self.watch(index, set.functions());
+                    match caller.call(set, &request.prompt, index as u64, &mut watch) {
+                        Err(error) if error.is_interrupt() => return Ok(Ended::Interrupted),
+                        answered => answered.map_err(Failure::from),
+                    }
+                }
+            };
+            self.summary.elapsed = start.elapsed();
+            self.finished(index, request, answered);
+        }
+        Ok(Ended::Whole)
+    }
+
+    fn watch<'a>(&'a mut self, index: usize, functions: &'a [FunctionDef]) -> Drawing<'a> {
+        Drawing { terminal: &mut self.terminal, interrupt: &self.interrupt, index, functions }
+    }
+
+    fn finished(&mut self, index: usize, request: &Request, answered: Result<Answer, Failure>) {
+        let mut record = Record {
+            prompt: request.prompt.clone(),
+            id: request.id.clone(),
+            name: None,
+            parameters: Map::new(),
+            error: None,
+        };
+        let report = match answered {
+            Ok(Answer { call, generation }) => {
+                record.name = Some(call.name);
+                if let Value::Object(parameters) = call.parameters {
+                    record.parameters = parameters;
+                }
+                record.error = cut_error(&generation);
+                report(&generation)
+            }
+            Err(Failure { reason, report }) => {
+                record.error = Some(reason.clone());
+                CallReport { error: Some(reason), ..report.unwrap_or_default() }
+            }
+        };
+        self.summary.add(&report);
+        self.terminal.finished(index, &record, &report);
+        self.records.push(record);
+    }
+}
+
+/// Why a prompt has no call, and what it cost.
+struct Failure {
+    reason: String,
+    report: Option<CallReport>,
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self { reason: chain(&error), report: error.generation().map(report) }
+    }
+}
+
+/// Draws the call as it grows, and hears Ctrl-C.
+struct Drawing<'a> {
+    terminal: &'a mut Terminal,
+    interrupt: &'a Interrupt,
+    index: usize,
+    functions: &'a [FunctionDef],
+}
+
+impl Watch for Drawing<'_> {
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.is_set()
+    }
+
+    fn on_text(&mut self, text: &[u8]) {
+        self.terminal.draw(self.index, self.functions, &String::from_utf8_lossy(text));
+    }
+}
+
+fn load(config: &RunConfig) -> anyhow::Result<Caller<Llama>> {
+    let dirs = models::search_dirs(config.models_dir.as_deref());
+    let path = models::locate(&config.model, &dirs)?;
+    tracing::info!(path = %path.display(), "model");
+    let model = Llama::load(&path, threads(config.threads))?;
+    let writer =
+        PromptWriter::new(model.text(), &config.prompts).context("preparing the prompt")?;
+    let sampling = if config.temperature > 0.0 {
+        Sampling::Temperature { temperature: config.temperature }
+    } else {
+        Sampling::Greedy
+    };
+    let limits = Limits { max_value_tokens: config.max_value_tokens };
+    Ok(Caller::new(model, writer, CallOptions { limits, sampling, seed: config.seed }))
+}
+
+/// Physical cores, within what the cgroup or the affinity leaves.
+fn threads(asked: Option<NonZeroUsize>) -> u32 {
+    let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let n = asked.map_or_else(|| num_cpus::get_physical().clamp(1, available), NonZeroUsize::get);
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// The longest prompt of those over the shared functions; `None` where there are too few for a
+/// shared prefix to pay.
+fn longest_over_shared(requests: &[Request]) -> Option<&str> {
+    let over_shared = || requests.iter().filter(|request| request.functions.is_none());
+    over_shared().nth(1)?;
+    over_shared().map(|request| request.prompt.as_str()).max_by_key(|prompt| prompt.len())
+}
+
+fn report(generation: &Generation) -> CallReport {
+    CallReport {
+        n_tokens_free: generation.n_free as usize,
+        n_tokens_forced: generation.n_forced as usize,
+        n_tokens_prefill: (generation.n_prompt - generation.n_shared + generation.n_prefilled)
+            as usize,
+        elapsed: generation.elapsed,
+        cut: !generation.cuts.is_empty(),
+        error: None,
+    }
+}
+
+fn cut_error(generation: &Generation) -> Option<String> {
+    let mut text = String::new();
+    for cut in &generation.cuts {
+        let and = if text.is_empty() { "" } else { "; " };
+        let _ = write!(
+            text,
+            "{and}the value of {:?} was cut at {} tokens (--max-value-tokens)",
+            cut.parameter, cut.limit
+        );
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let _ = write!(text, ": {cause}");
+        source = cause.source();
+    }
+    text
+}

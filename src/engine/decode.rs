@@ -44,7 +44,7 @@ pub struct Limits {
 /// A value that was closed at the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// The parameter, as it stands in the JSON text.
+    /// The parameter's name.
     pub parameter: String,
     /// The limit, in tokens.
     pub limit: u32,
@@ -140,7 +140,7 @@ pub struct Sequence<G> {
     /// Tokens that wait for their row.
     pending: Vec<TokenId>,
     n_past: u32,
-    /// Tokens in the argument value that the text is in, and where that value begins.
+    /// Tokens in the argument's value that the text is in, and where that value begins.
     value: Option<(u32, usize)>,
     generation: Generation,
     start: Instant,
@@ -221,10 +221,14 @@ impl<G: Gate> Sequence<G> {
             for token in tokens {
                 self.accept(vocab, token)?;
             }
+        } else if is_cut {
+            return Err(DecodeError::NothingAllowed { text: lossy(&self.text) });
         }
         if is_cut {
             self.recognizer = after;
-            self.value = None;
+            if !self.recognizer.in_argument() {
+                self.value = None;
+            }
         }
         Ok(Progress::Rows)
     }
@@ -270,16 +274,25 @@ impl<G: Gate> Sequence<G> {
 
     fn accept(&mut self, vocab: &Vocab, token: TokenId) -> Result<(), DecodeError> {
         let bytes = vocab.bytes(token);
-        if !self.gate.accept(token) || self.recognizer.push_all(bytes).is_err() {
+        if !self.gate.accept(token) || !self.recognizer.accepts(bytes) {
             return Err(DecodeError::Disagreement { text: lossy(&self.text), piece: lossy(bytes) });
         }
-        self.text.extend_from_slice(bytes);
         self.pending.push(token);
-        self.value = match self.value {
-            _ if !self.recognizer.in_argument() => None,
-            Some((n, start)) => Some((n + 1, start)),
-            None => Some((1, self.text.len())),
-        };
+        // Byte by byte, since a value can begin or end anywhere in a token.
+        for &byte in bytes {
+            self.recognizer.push(byte);
+            self.text.push(byte);
+            if !self.recognizer.in_argument() {
+                self.value = None;
+            } else if self.value.is_none() {
+                self.value = Some((0, self.text.len()));
+            }
+        }
+        if let Some((n, start)) = &mut self.value
+            && *start < self.text.len()
+        {
+            *n += 1;
+        }
         Ok(())
     }
 
@@ -287,8 +300,12 @@ impl<G: Gate> Sequence<G> {
     fn over_limit(&self) -> bool {
         let Some((n, _)) = self.value else { return false };
         let limit = self.limits.max_value_tokens;
-        n >= limit.saturating_add(CLOSING_SLACK)
-            || n >= limit && self.recognizer.closing().iter().all(|b| b"\"]}".contains(b))
+        if n < limit || n >= limit.saturating_add(CLOSING_SLACK) {
+            return n >= limit;
+        }
+        let closing = self.recognizer.closing();
+        // After a backslash the first of two quotes would be the escaped one.
+        closing.iter().all(|b| b"\"]}".contains(b)) && !closing.starts_with(b"\"\"")
     }
 
     fn cut(&self) -> Cut {
@@ -368,14 +385,14 @@ fn held_back(vocab: &Vocab, after: &Recognizer, tokens: &[TokenId]) -> usize {
     n_held_back
 }
 
-/// The last key of a JSON text, as it stands between its quotes.
+/// The key that a JSON text ends with, its colon behind it.
 fn key_before(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let Some(end) = text.rfind("\": ") else { return String::new() };
+    let json = text.trim_end_matches([':', ' ']);
     let is_escaped =
-        |at: usize| text[..at].bytes().rev().take_while(|b| *b == b'\\').count() % 2 == 1;
-    let start = text[..end].rmatch_indices('"').map(|(at, _)| at).find(|at| !is_escaped(*at));
-    text[start.map_or(0, |at| at + 1)..end].to_owned()
+        |at: usize| json[..at].bytes().rev().take_while(|b| *b == b'\\').count() % 2 == 1;
+    let quotes = json.rmatch_indices('"').map(|(at, _)| at).filter(|at| !is_escaped(*at));
+    quotes.skip(1).find_map(|at| serde_json::from_str(&json[at..]).ok()).unwrap_or_default()
 }
 
 fn count(n: usize) -> u32 {

@@ -104,31 +104,24 @@ impl<G: Gate> Place<'_, G> {
     }
 
     fn draw(&mut self, logits: &[f32], temperature: f32, random: &mut Random) -> Option<TokenId> {
-        let highest = logits[argmax(logits)?.index()];
-        let mut weights: Vec<f64> = logits
-            .iter()
-            .map(|x| if x.is_nan() { 0.0 } else { f64::from((x - highest) / temperature).exp() })
-            .collect();
+        let all = (0u32..).map(TokenId).take(logits.len());
+        let mut weights = weigh(logits, all, temperature);
         for _ in 0..WALK_LIMIT {
-            let id = draw_one(&weights, random)?;
-            if self.allows(id) {
-                return Some(id);
+            // Beside what was struck out all others can weigh nothing.
+            let Some(at) = draw_one(&weights, random) else { break };
+            if self.allows(weights[at].0) {
+                return Some(weights[at].0);
             }
-            weights[id.index()] = 0.0;
+            weights[at].1 = 0.0;
         }
-        let mut masked = vec![0.0; weights.len()];
-        for id in self.mask() {
-            masked[id.index()] = weights[id.index()];
-        }
+        let mut masked = self.mask();
         loop {
-            let Some(id) = draw_one(&masked, random) else {
-                // Every allowed token underflowed to weight 0: the limit of the distribution.
-                return self.choose_greedy(logits);
-            };
+            let weights = weigh(logits, masked.iter().copied(), temperature);
+            let (id, _) = weights[draw_one(&weights, random)?];
             if self.gate.allows(id) {
                 return Some(id);
             }
-            masked[id.index()] = 0.0;
+            masked.retain(|other| *other != id);
         }
     }
 
@@ -170,7 +163,9 @@ impl<G: Gate> Place<'_, G> {
 
 /// The order in which candidates are tried: the higher logit first, of equals the lower id.
 fn by_logit(logits: &[f32], a: TokenId, b: TokenId) -> std::cmp::Ordering {
-    logits[b.index()].total_cmp(&logits[a.index()]).then_with(|| a.cmp(&b))
+    // The sum makes of -0 the 0 that it equals.
+    let logit = |id: TokenId| logits[id.index()] + 0.0;
+    logit(b).total_cmp(&logit(a)).then_with(|| a.cmp(&b))
 }
 
 /// The token with the highest logit; not-a-numbers of a damaged model never win.
@@ -200,16 +195,33 @@ fn top(logits: &[f32], n: usize) -> Vec<TokenId> {
     ids
 }
 
-fn draw_one(weights: &[f64], random: &mut Random) -> Option<TokenId> {
-    let total: f64 = weights.iter().sum();
-    if total <= 0.0 {
-        return None;
-    }
+/// The softmax over `ids`, but for a common factor: the highest weighs 1.
+fn weigh(
+    logits: &[f32],
+    ids: impl Iterator<Item = TokenId> + Clone,
+    temperature: f32,
+) -> Vec<(TokenId, f64)> {
+    let numbers = ids.filter_map(|id| {
+        let logit = *logits.get(id.index())?;
+        (!logit.is_nan()).then_some((id, logit))
+    });
+    let highest = numbers.clone().fold(f32::NEG_INFINITY, |highest, (_, x)| highest.max(x));
+    let weight = |logit: f32| {
+        let difference = logit - highest;
+        // Equal infinities have no difference.
+        if difference.is_nan() { 1.0 } else { f64::from(difference / temperature).exp() }
+    };
+    numbers.map(|(id, logit)| (id, weight(logit))).collect()
+}
+
+/// Draws an index by weight; `None` where all weights are 0.
+fn draw_one(weights: &[(TokenId, f64)], random: &mut Random) -> Option<usize> {
+    let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
     let mut left = random.unit() * total;
     let mut last = None;
-    for (id, &weight) in (0u32..).map(TokenId).zip(weights) {
-        if weight > 0.0 {
-            last = Some(id);
+    for (index, (_, weight)) in weights.iter().enumerate() {
+        if *weight > 0.0 {
+            last = Some(index);
             left -= weight;
             if left < 0.0 {
                 break;

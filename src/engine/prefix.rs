@@ -43,10 +43,22 @@ impl Prefix {
         self.tokens.clear();
         backend.remove(SHARED)?;
         backend.reserve(u32::try_from(tokens.len()).unwrap_or(u32::MAX))?;
+        if let Err(error) = Self::decode(backend, tokens, interrupted) {
+            backend.remove(SHARED)?;
+            return Err(error);
+        }
+        self.tokens = tokens.to_vec();
+        Ok(())
+    }
+
+    fn decode<B: Backend>(
+        backend: &mut B,
+        tokens: &[TokenId],
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<(), DecodeError> {
         let mut position = 0;
         for chunk in tokens.chunks(backend.max_rows()) {
             if interrupted() {
-                backend.remove(SHARED)?;
                 return Err(DecodeError::Interrupted);
             }
             let rows: Vec<Row> = (position..)
@@ -56,7 +68,6 @@ impl Prefix {
             position += u32::try_from(chunk.len()).unwrap_or(u32::MAX);
             backend.decode(&rows)?;
         }
-        self.tokens = tokens.to_vec();
         Ok(())
     }
 

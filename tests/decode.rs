@@ -1,0 +1,869 @@
+//! The decode loop over a scripted model: what it writes, what it evaluates, where it stops.
+//!
+//! The vocabulary has a token for every byte, whose id is that byte, and [`MORE`]. The script says
+//! what the model would like to write next; longer tokens of it score higher, and the special
+//! tokens, which must never be chosen, always score highest.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use call_me_maybe::caller::{CallError, CallOptions, Caller, FunctionSet, Unwatched};
+use call_me_maybe::definitions::{self, FunctionDef};
+use call_me_maybe::engine::decode::{self, Cut, DecodeError, Generation, Limits, Sequence, Start};
+use call_me_maybe::engine::gate::{Place, Random, Sampling};
+use call_me_maybe::engine::prefix::{self, Prefix, SHARED};
+use call_me_maybe::engine::vocab::Token;
+use call_me_maybe::engine::{
+    Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab,
+};
+use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::recognize::Recognizer;
+use call_me_maybe::prompt::{ModelText, PromptWriter, PromptsConfig};
+
+const CALL: SequenceId = SequenceId(1);
+
+/// Tokens of several bytes, from id 256 on.
+const MORE: [&str; 11] =
+    ["\":", "\",", "\"}}", "}}", " \"", " \"/", " -", "ab", "é", "]}}", "\"]}}"];
+
+/// Special tokens, after [`MORE`]. The first is found by the tokenizer even where specials are not
+/// asked for, as llama.cpp finds `USER_DEFINED` ones.
+const SPECIALS: [(&str, TokenKind, bool); 4] = [
+    ("<tool>", TokenKind::Special, false),
+    ("<|end|>", TokenKind::Special, true),
+    ("a", TokenKind::Special, false),
+    ("<unk>", TokenKind::Unusable, false),
+];
+
+fn vocab(more: &[&str]) -> Vocab {
+    let text = |bytes: &[u8]| Token { bytes: bytes.to_vec(), kind: TokenKind::Text, is_end: false };
+    let bytes = (0..=255).map(|byte| text(&[byte]));
+    let more = more.iter().map(|more| text(more.as_bytes()));
+    let specials = SPECIALS.iter().map(|&(bytes, kind, is_end)| Token {
+        bytes: bytes.into(),
+        kind,
+        is_end,
+    });
+    Vocab::new(bytes.chain(more).chain(specials).collect(), None)
+}
+
+/// What the model would write after a text.
+type Script = Box<dyn Fn(&[u8]) -> Vec<u8>>;
+
+/// A model that writes `text`, whatever it is asked.
+fn wants(text: &str) -> Script {
+    let text = text.as_bytes().to_vec();
+    Box::new(move |so_far| text.strip_prefix(so_far).unwrap_or_default().to_vec())
+}
+
+/// A model that writes `value` over and over in the value of each parameter named, and `0"` after.
+fn fills(values: &[(&str, &str)]) -> Script {
+    let own = |(key, value): &(&str, &str)| (format!("\"{key}\": "), (*value).to_owned());
+    let values: Vec<(String, String)> = values.iter().map(own).collect();
+    Box::new(move |so_far| {
+        let mut text = so_far.to_vec();
+        // The space after a key may be the model's to write.
+        if text.ends_with(b"\":") {
+            text.push(b' ');
+        }
+        let after = |key: &str| {
+            let windows = text.windows(key.len());
+            windows.rev().position(|window| window == key.as_bytes())
+        };
+        let values = values.iter().filter_map(|(key, value)| Some((after(key)?, value)));
+        let Some((n_written, value)) = values.min_by_key(|(n_written, _)| *n_written) else {
+            return Vec::new();
+        };
+        let (opening, rest) = value.split_once('…').unwrap_or(("", value));
+        let whole = format!("{opening}{}", rest.repeat(400)).into_bytes();
+        [&text[so_far.len()..], &whole[n_written..]].concat()
+    })
+}
+
+struct Scripted {
+    vocab: Rc<Vocab>,
+    start: Recognizer,
+    script: Script,
+    /// Logits in the script's place.
+    noise: Option<f32>,
+    refused: BTreeSet<TokenId>,
+    n_prompt: usize,
+    max_rows: usize,
+    copies_part: bool,
+    n_ctx: u32,
+    /// Fails the step of this index.
+    broken_step: Option<usize>,
+    steps: Vec<Vec<Row>>,
+    /// Tokens of each sequence.
+    cells: [Vec<TokenId>; 2],
+    logits: Vec<f32>,
+}
+
+impl Scripted {
+    fn new(functions: &[FunctionDef], script: Script) -> Self {
+        let grammar = calls(functions, Unsupported::Keep).unwrap().grammar;
+        Self {
+            vocab: Rc::new(vocab(&MORE)),
+            start: Recognizer::new(&grammar).unwrap(),
+            script,
+            noise: None,
+            refused: BTreeSet::new(),
+            n_prompt: PROMPT.len(),
+            max_rows: 128,
+            copies_part: true,
+            n_ctx: 10_000,
+            broken_step: None,
+            steps: Vec::new(),
+            cells: [Vec::new(), Vec::new()],
+            logits: Vec::new(),
+        }
+    }
+
+    fn n_tokens(&self, text: &str) -> u32 {
+        u32::try_from(self.vocab.longest_match(text.as_bytes()).unwrap().len()).unwrap()
+    }
+
+    /// The tokens of the call that were evaluated.
+    fn evaluated(&self) -> Vec<&[u8]> {
+        self.cells[1][self.n_prompt..].iter().map(|id| self.vocab.bytes(*id)).collect()
+    }
+}
+
+impl Backend for Scripted {
+    type Gate = ScriptedGate;
+
+    fn vocab(&self) -> &Vocab {
+        &self.vocab
+    }
+
+    fn tokenize(&self, text: &str, special: bool) -> Vec<TokenId> {
+        let n = if special { 2 } else { 1 };
+        let found = SPECIALS[..n].iter().enumerate().filter_map(|(i, (special, ..))| {
+            let at = text.find(special)?;
+            Some((at, special.len(), TokenId(u32::try_from(256 + MORE.len() + i).unwrap())))
+        });
+        match found.min_by_key(|(at, ..)| *at) {
+            None => self.vocab.longest_match(text.as_bytes()).unwrap(),
+            Some((at, len, id)) => {
+                let mut tokens = self.vocab.longest_match(&text.as_bytes()[..at]).unwrap();
+                tokens.push(id);
+                tokens.extend(self.tokenize(&text[at + len..], special));
+                tokens
+            }
+        }
+    }
+
+    fn gate(&self, _: &str) -> Result<ScriptedGate, BackendError> {
+        let (recognizer, vocab) = (self.start.clone(), Rc::clone(&self.vocab));
+        Ok(ScriptedGate { recognizer, vocab, refused: self.refused.clone() })
+    }
+
+    fn reserve(&mut self, n_cells: u32) -> Result<(), BackendError> {
+        if n_cells <= self.n_ctx {
+            return Ok(());
+        }
+        Err(BackendError::ContextFull { needed: n_cells, limit: self.n_ctx })
+    }
+
+    fn max_rows(&self) -> usize {
+        self.max_rows
+    }
+
+    fn decode(&mut self, rows: &[Row]) -> Result<(), BackendError> {
+        assert!(!rows.is_empty() && rows.len() <= self.max_rows);
+        if self.broken_step == Some(self.steps.len()) {
+            return Err(BackendError::Decode { n_rows: rows.len(), reason: "scripted".into() });
+        }
+        for row in rows {
+            let cells = &mut self.cells[row.sequence.0 as usize];
+            assert_eq!(row.position as usize, cells.len(), "rows follow each other");
+            cells.push(row.token);
+        }
+        self.steps.push(rows.to_vec());
+        self.logits.clear();
+        if !rows[rows.len() - 1].logits {
+            return Ok(());
+        }
+        let so_far: Vec<u8> =
+            self.evaluated().into_iter().flat_map(<[u8]>::iter).copied().collect();
+        let wish = (self.script)(&so_far);
+        for id in (0..self.vocab.len()).map(|id| TokenId(u32::try_from(id).unwrap())) {
+            let bytes = self.vocab.bytes(id);
+            let len = u16::try_from(bytes.len()).unwrap();
+            self.logits.push(match self.noise {
+                Some(noise) => noise,
+                None if self.vocab.kind(id) != TokenKind::Text => 99.0,
+                None if wish.starts_with(bytes) => 9.0 + f32::from(len),
+                None => -f32::from(len) - f32::from(bytes[0]) / 256.0,
+            });
+        }
+        Ok(())
+    }
+
+    fn logits(&self, index: usize) -> &[f32] {
+        let last = self.steps.last().unwrap();
+        assert_eq!(index, last.len() - 1, "the last row's logits");
+        &self.logits
+    }
+
+    fn copy(&mut self, from: SequenceId, to: SequenceId, n: u32) -> Result<(), BackendError> {
+        let from = &self.cells[from.0 as usize];
+        assert!(self.copies_part || n as usize == from.len(), "copied whole");
+        self.cells[to.0 as usize] = from[..n as usize].to_vec();
+        Ok(())
+    }
+
+    fn remove(&mut self, sequence: SequenceId) -> Result<(), BackendError> {
+        self.cells[sequence.0 as usize].clear();
+        Ok(())
+    }
+
+    fn copies_part(&self) -> bool {
+        self.copies_part
+    }
+}
+
+struct ScriptedGate {
+    recognizer: Recognizer,
+    vocab: Rc<Vocab>,
+    refused: BTreeSet<TokenId>,
+}
+
+impl Gate for ScriptedGate {
+    fn allows(&mut self, token: TokenId) -> bool {
+        !self.refused.contains(&token) && self.recognizer.accepts(self.vocab.bytes(token))
+    }
+
+    fn accept(&mut self, token: TokenId) -> bool {
+        self.allows(token) && self.recognizer.push_all(self.vocab.bytes(token)).is_ok()
+    }
+}
+
+const PROMPT: &str = "Do it:";
+
+fn functions(definitions: &str) -> Vec<FunctionDef> {
+    definitions::parse(definitions.as_bytes()).unwrap()
+}
+
+fn run_with(
+    backend: &mut Scripted,
+    limit: u32,
+    watch: &mut dyn decode::Watch,
+) -> Result<Generation, DecodeError> {
+    let prompt: Vec<TokenId> =
+        PROMPT.bytes().cycle().take(backend.n_prompt).map(|byte| TokenId(byte.into())).collect();
+    let sequence = Sequence::new(Start {
+        id: CALL,
+        prompt: &prompt,
+        n_shared: 0,
+        recognizer: backend.start.clone(),
+        gate: backend.gate("").unwrap(),
+        sampling: Sampling::Greedy,
+        random: Random::new(0, 0),
+        limits: Limits { max_value_tokens: limit },
+    });
+    decode::run(backend, sequence, 0, watch)
+}
+
+fn run(backend: &mut Scripted) -> Result<Generation, DecodeError> {
+    run_with(backend, 200, &mut Unwatched)
+}
+
+const TWO: &str = r#"[
+    {"name": "fn_sum", "parameters": {"a": {"type": "number"}, "b": {"type": "number"}}},
+    {"name": "fn_say", "parameters": {"text": {"type": "string"}}}
+]"#;
+
+/// Writes `text` over `definitions` and compares all the counts: `prefilled` and `forced` are the
+/// texts that no model step is spent on, `free` the tokens that the model chooses.
+#[track_caller]
+fn check(definitions: &str, text: &str, prefilled: &[&str], forced: &[&str], free: &[&str]) {
+    let mut backend = Scripted::new(&functions(definitions), wants(text));
+    let generation = run(&mut backend).unwrap();
+    assert_eq!(generation.text, text);
+    let n_tokens = |texts: &[&str]| texts.iter().map(|text| backend.n_tokens(text)).sum::<u32>();
+    assert_eq!(generation.n_prefilled, n_tokens(prefilled), "prefilled");
+    assert_eq!(generation.n_forced, n_tokens(forced), "forced");
+    assert_eq!(generation.n_free as usize, free.len(), "free");
+    assert_eq!(generation.cuts, []);
+    // One step for each free token, and the last one is not evaluated any more.
+    assert_eq!(backend.steps.len(), free.len());
+    for step in &backend.steps {
+        let logits: Vec<bool> = step.iter().map(|row| row.logits).collect();
+        assert!(logits.iter().rev().skip(1).all(|logits| !logits) && logits.ends_with(&[true]));
+    }
+    let mut evaluated = backend.evaluated().into_iter();
+    if let Some((_, evaluated_free)) = free.split_last() {
+        for token in evaluated_free {
+            assert!(evaluated.any(|bytes| bytes == token.as_bytes()), "{token:?} in its order");
+        }
+    }
+    assert_eq!(evaluated.next(), None, "nothing is evaluated after the last free token but one");
+}
+
+#[test]
+fn forced_text_costs_no_model_step() {
+    check(
+        TWO,
+        r#"{"name": "fn_sum", "arguments": {"a": 2, "b": 31}}"#,
+        &[r#"{"name": "fn_s"#],
+        &[r#"m", "arguments": {"a":"#, r#" "b":"#],
+        &["u", " ", "2", ",", " ", "3", "1", "}}"],
+    );
+}
+
+#[test]
+fn a_token_may_cross_into_the_value_and_out_of_it() {
+    check(
+        TWO,
+        r#"{"name": "fn_sum", "arguments": {"a": -5, "b": 7}}"#,
+        &[r#"{"name": "fn_s"#],
+        &[r#"m", "arguments": {"a":"#, r#" "b":"#],
+        &["u", " -", "5", ",", " ", "7", "}}"],
+    );
+    for (value, first) in [("/ab", " \"/"), ("a/", " \"")] {
+        let text = format!(r#"{{"name": "fn_say", "arguments": {{"text": "{value}"}}}}"#);
+        let rest: &[&str] = if value == "/ab" { &["ab"] } else { &["a", "/"] };
+        let free = [&["a", first], rest, &["\"}}"]].concat();
+        check(
+            TWO,
+            &text,
+            &[r#"{"name": "fn_s"#],
+            &[r#"y", "arguments": {"text":"#],
+            &free,
+        );
+    }
+}
+
+#[test]
+fn text_after_the_last_choice_is_written_and_not_evaluated() {
+    let functions = functions(TWO);
+    let text = r#"{"name": "fn_say", "arguments": {"text": "hi"}}"#;
+    let mut backend = Scripted::new(&functions, wants(text));
+    // Without the tokens that cross into it the end is forced.
+    backend.vocab = Rc::new(vocab(&["\":", "\",", "}}", " \"", " \"/"]));
+    let generation = run(&mut backend).unwrap();
+    assert_eq!(generation.text, text);
+    // The space and the quote before the value are held back for ` "/`.
+    assert_eq!(generation.n_free, 5, "a, the quote, h, i, the quote");
+    assert_eq!(
+        generation.n_forced,
+        backend.n_tokens(r#"y", "arguments": {"text":"#) + backend.n_tokens("}}")
+    );
+    assert_eq!(backend.evaluated().last(), Some(&&b"i"[..]));
+}
+
+#[test]
+fn what_leaves_no_choice_needs_no_model() {
+    for (definitions, text) in [
+        (r#"[{"name": "fn_stop", "parameters": {}}]"#, r#"{"name": "fn_stop", "arguments": {}}"#),
+        (
+            r#"[{"name": "fn_go", "parameters": {"to": {"enum": ["é\n"]}, "n": {"const": 12}}}]"#,
+            r#"{"name": "fn_go", "arguments": {"to": "é\n", "n": 12}}"#,
+        ),
+    ] {
+        let mut backend = Scripted::new(&functions(definitions), wants(""));
+        let generation = run(&mut backend).unwrap();
+        assert_eq!(generation.text, text);
+        assert_eq!((generation.n_free, generation.n_forced, backend.steps.len()), (0, 0, 0));
+    }
+}
+
+#[test]
+fn the_name_of_an_only_function_takes_no_model_step() {
+    check(
+        r#"[{"name": "fn_say", "parameters": {"text": {"type": "string"}}}]"#,
+        r#"{"name": "fn_say", "arguments": {"text": "é"}}"#,
+        &[r#"{"name": "fn_say", "arguments": {"text":"#],
+        &[],
+        &[" \"", "é", "\"}}"],
+    );
+}
+
+#[test]
+fn the_text_of_a_marker_is_forced_as_plain_tokens() {
+    let definitions = r#"[{"name": "<tool><|end|>", "parameters": {"<tool>": {"type": "boolean"}}}]"#;
+    let text = r#"{"name": "<tool><|end|>", "arguments": {"<tool>": true}}"#;
+    let mut backend = Scripted::new(&functions(definitions), wants(text));
+    let generation = run(&mut backend).unwrap();
+    assert_eq!(generation.text, text);
+    let kinds = backend.cells[1].iter().map(|id| backend.vocab.kind(*id));
+    assert_eq!(kinds.filter(|kind| *kind != TokenKind::Text).count(), 0);
+}
+
+/// A function with `parameters`, whose model fills them as [`fills`] says, each cut at `limit`.
+#[track_caller]
+fn check_cut(
+    parameters: &str,
+    values: &[(&str, &str)],
+    limit: u32,
+    arguments: &str,
+    cut: &[&str],
+) -> Generation {
+    let functions = functions(&format!(r#"[{{"name": "f", "parameters": {parameters}}}]"#));
+    let mut backend = Scripted::new(&functions, fills(values));
+    let generation = run_with(&mut backend, limit, &mut Unwatched).unwrap();
+    assert_eq!(generation.text, format!(r#"{{"name": "f", "arguments": {arguments}}}"#));
+    let cuts = cut.iter().map(|parameter| Cut { parameter: (*parameter).into(), limit });
+    assert_eq!(generation.cuts, cuts.collect::<Vec<_>>());
+    generation
+}
+
+#[test]
+fn a_string_is_cut_where_it_can_be_closed() {
+    let text = r#"{"t": {"type": "string"}}"#;
+    // The quote that opens it is the first token of a value.
+    check_cut(text, &[("t", "\"…x")], 4, r#"{"t": "xxx"}"#, &["t"]);
+    check_cut(text, &[("t", "\"…x")], 1, r#"{"t": ""}"#, &["t"]);
+    // Two bytes, one token; and four tokens, which are waited for.
+    check_cut(text, &[("t", "\"…é")], 3, r#"{"t": "éé"}"#, &["t"]);
+    check_cut(text, &[("t", "\"…🦀")], 3, r#"{"t": "🦀"}"#, &["t"]);
+    // A backslash alone is never closed as if it escaped the quote.
+    check_cut(text, &[("t", "\"…\\n")], 2, r#"{"t": "\n"}"#, &["t"]);
+    check_cut(text, &[("t", "\"…\\u00e9")], 4, r#"{"t": "\u00e9"}"#, &["t"]);
+    // What ends in time is not cut.
+    check_cut(text, &[("t", "\"xx\"}}…")], 4, r#"{"t": "xx"}"#, &[]);
+}
+
+#[test]
+fn numbers_arrays_and_objects_are_cut_legally() {
+    let number = r#"{"n": {"type": "number"}}"#;
+    check_cut(number, &[("n", "7")], 4, r#"{"n": 7777}"#, &["n"]);
+    check_cut(number, &[("n", "-…7")], 1, r#"{"n": -7}"#, &["n"]);
+    check_cut(number, &[("n", "1.…5")], 3, r#"{"n": 1.5}"#, &["n"]);
+    check_cut(number, &[("n", "1e-…5")], 3, r#"{"n": 1e-5}"#, &["n"]);
+    let list = r#"{"l": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}}"#;
+    check_cut(list, &[("l", "[[\"…x")], 5, r#"{"l": [["xx"]]}"#, &["l"]);
+    check_cut(list, &[("l", "[[\"x\"]…, [\"y\"]")], 10, r#"{"l": [["x"], [""]]}"#, &["l"]);
+    let object = r#"{"o": {"type": "object", "properties": {"t": {"type": "string"}, "u": {"type": "integer"}}, "required": ["t"]}}"#;
+    check_cut(object, &[("o", "{\"t\": \"…x")], 12, r#"{"o": {"t": "xxxxx"}}"#, &["o"]);
+    let any = r#"{"v": {}}"#;
+    check_cut(any, &[("v", "…[")], 4, r#"{"v": [[[]]]}"#, &["v"]);
+    check_cut(any, &[("v", "{\"k\": [\"…x")], 10, r#"{"v": {"k": ["xx"]}}"#, &["v"]);
+}
+
+#[test]
+fn arguments_after_a_cut_are_written_by_the_model() {
+    let three = r#"{"a": {"type": "string"}, "b": {"type": "number"}, "c": {"type": "string"}}"#;
+    let generation = check_cut(
+        three,
+        &[("a", "\"…x"), ("b", "5"), ("c", "\"y\"}}…")],
+        3,
+        r#"{"a": "xx", "b": 555, "c": "y"}"#,
+        &["a", "b"],
+    );
+    assert!(generation.n_free > 6);
+    let optional = r#"{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]}"#;
+    check_cut(optional, &[("a", "\"…x"), ("b", "7")], 3, r#"{"a": "xx", "b": 777}"#, &["a", "b"]);
+}
+
+#[test]
+fn a_cut_names_its_parameter() {
+    for key in ["a,b", "q\"k", "back\\slash", "x\": y", "\": \"", "é\n", "", "end\\"] {
+        let escaped = serde_json::to_string(key).unwrap();
+        let inner = &escaped[1..escaped.len() - 1];
+        let both = format!(r#"{{{escaped}: {{"type": "string"}}, "z": {{"type": "string"}}}}"#);
+        check_cut(
+            &both,
+            &[(inner, "\"…: "), ("z", "\"…\\\": ")],
+            4,
+            &format!(r#"{{{escaped}: ": :", "z": "\": "}}"#),
+            &[key, "z"],
+        );
+    }
+    // A value that begins with a token that looks like the end of a key.
+    let functions = functions(r#"[{"name": "f", "parameters": {"t": {"type": "string"}}}]"#);
+    let mut backend = Scripted::new(&functions, fills(&[("t", "\"…: ")]));
+    backend.vocab = Rc::new(vocab(&["\": "]));
+    let generation = run_with(&mut backend, 3, &mut Unwatched).unwrap();
+    assert_eq!(generation.text, r#"{"name": "f", "arguments": {"t": ": : "}}"#);
+    assert_eq!(generation.cuts, [Cut { parameter: "t".into(), limit: 3 }]);
+}
+
+#[test]
+fn refused_candidates_make_room_for_the_next() {
+    let text = r#"{"name": "fn_say", "arguments": {"text": "ab"}}"#;
+    let mut backend = Scripted::new(&functions(TWO), wants(text));
+    let ab = TokenId(256 + 7);
+    assert_eq!(backend.vocab.bytes(ab), b"ab");
+    backend.refused = BTreeSet::from([ab]);
+    assert_eq!(run(&mut backend).unwrap().text, text);
+    assert!(!backend.cells[1].contains(&ab));
+}
+
+#[test]
+fn a_gate_that_refuses_forced_text_is_a_disagreement() {
+    let mut backend = Scripted::new(&functions(TWO), wants(""));
+    backend.refused = BTreeSet::from([TokenId(b'n'.into())]);
+    let error = run(&mut backend).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#"llama.cpp's sampler refuses "n" after "{\"", which the grammar takes"#
+    );
+    assert!(backend.steps.is_empty());
+}
+
+#[test]
+fn where_nothing_is_allowed_there_is_an_error() {
+    let error = r#"no token of the model continues the call "{\"name\": \"fn_s""#;
+    let two = r#"[{"name": "fn_sk", "parameters": {}}, {"name": "fn_sq", "parameters": {}}]"#;
+    let mut backend = Scripted::new(&functions(two), wants(""));
+    backend.refused = BTreeSet::from([TokenId(b'k'.into()), TokenId(b'q'.into())]);
+    assert_eq!(run(&mut backend).unwrap_err().to_string(), error);
+    for noise in [f32::NAN, -f32::NAN] {
+        let mut backend = Scripted::new(&functions(TWO), wants(""));
+        backend.noise = Some(noise);
+        assert_eq!(run(&mut backend).unwrap_err().to_string(), error);
+    }
+}
+
+#[test]
+fn equal_logits_go_to_the_lowest_id() {
+    for noise in [0.0, -7.5, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
+        let mut backend = Scripted::new(&functions(TWO), wants(""));
+        backend.noise = Some(noise);
+        // `a` before `u`; then in the string space before all others, until it is cut.
+        let generation = run_with(&mut backend, 3, &mut Unwatched).unwrap();
+        assert_eq!(generation.text, r#"{"name": "fn_say", "arguments": {"text": "  "}}"#);
+    }
+    let place_vocab = vocab(&[]);
+    let mut logits = vec![-1.0; place_vocab.len()];
+    logits[usize::from(b'u')] = 0.0;
+    logits[usize::from(b'a')] = -0.0;
+    let mut backend = Scripted::new(&functions(TWO), wants(""));
+    backend.vocab = Rc::new(place_vocab);
+    assert_eq!(choose(&backend, r#"{"name": "fn_s"#, &logits, Sampling::Greedy, 0), Some(TokenId(97)));
+    logits[usize::from(b'!')] = -0.0;
+    backend.refused = BTreeSet::from([TokenId(b'a'.into())]);
+    assert_eq!(choose(&backend, r#"{"name": "fn_s"#, &logits, Sampling::Greedy, 0), Some(TokenId(117)));
+}
+
+/// What [`Place::choose`] gives after `so_far`.
+fn choose(
+    backend: &Scripted,
+    so_far: &str,
+    logits: &[f32],
+    sampling: Sampling,
+    seed: u64,
+) -> Option<TokenId> {
+    let mut recognizer = backend.start.clone();
+    recognizer.push_all(so_far.as_bytes()).unwrap();
+    let mut gate = ScriptedGate {
+        recognizer: recognizer.clone(),
+        vocab: Rc::clone(&backend.vocab),
+        refused: backend.refused.clone(),
+    };
+    let mut place = Place { recognizer: &recognizer, gate: &mut gate, vocab: &backend.vocab };
+    place.choose(logits, sampling, &mut Random::new(seed, 0))
+}
+
+/// The tokens that the grammar takes after `so_far`, by asking of each.
+fn allowed(backend: &Scripted, so_far: &str) -> Vec<TokenId> {
+    let mut recognizer = backend.start.clone();
+    recognizer.push_all(so_far.as_bytes()).unwrap();
+    let ids = (0..u32::try_from(backend.vocab.len()).unwrap()).map(TokenId);
+    ids.filter(|id| {
+        backend.vocab.kind(*id) == TokenKind::Text
+            && !backend.refused.contains(id)
+            && recognizer.accepts(backend.vocab.bytes(*id))
+    })
+    .collect()
+}
+
+/// Numbers that look random and are the same in every run.
+fn noise(seed: u32, n: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
+    let next = std::iter::repeat_with(move || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        f32::from(u16::try_from(state >> 16).unwrap()) / 4096.0
+    });
+    next.skip(8).take(n).collect()
+}
+
+/// Every pair of letters and digits, and a few that end a value.
+fn pairs() -> Vec<String> {
+    let letters: Vec<char> = ('a'..='z').chain('0'..='9').chain(" -.,\"}]é".chars()).collect();
+    letters.iter().flat_map(|a| letters.iter().map(move |b| format!("{a}{b}"))).collect()
+}
+
+#[test]
+fn the_walk_and_the_mask_choose_what_a_whole_mask_would() {
+    let pairs = pairs();
+    let pairs: Vec<&str> = pairs.iter().map(String::as_str).collect();
+    let mut backend = Scripted::new(&functions(TWO), wants(""));
+    backend.vocab = Rc::new(vocab(&pairs));
+    let call = |rest: &str| format!(r#"{{"name": "fn_{rest}"#);
+    let mut n_deep = 0;
+    for so_far in [
+        call("s"),
+        call(r#"sum", "arguments": {"a": "#),
+        call(r#"sum", "arguments": {"a": 1"#),
+        call(r#"sum", "arguments": {"a": -"#),
+        call(r#"sum", "arguments": {"a": 1.0e"#),
+        call(r#"say", "arguments": {"text": "x"#),
+        call(r#"say", "arguments": {"text": "x\"#),
+        call(r#"say", "arguments": {"text": "x\u1"#),
+    ] {
+        for seed in 0..40 {
+            let mut logits = noise(seed, backend.vocab.len());
+            if seed % 4 == 0 {
+                logits.iter_mut().step_by(3).for_each(|logit| *logit = f32::NAN);
+            }
+            let mut allowed = allowed(&backend, &so_far);
+            backend.refused = allowed.iter().copied().filter(|id| id.0 % 7 == seed % 7).collect();
+            allowed.retain(|id| !backend.refused.contains(id) && !logits[id.index()].is_nan());
+            let best = allowed.iter().copied().reduce(|best, id| {
+                if logits[id.index()] > logits[best.index()] { id } else { best }
+            });
+            let n_higher = |id: TokenId| logits.iter().filter(|x| **x > logits[id.index()]).count();
+            n_deep += usize::from(best.is_some_and(|best| n_higher(best) >= 64));
+            assert_eq!(
+                choose(&backend, &so_far, &logits, Sampling::Greedy, 0),
+                best,
+                "{so_far} {seed}"
+            );
+            backend.refused.clear();
+        }
+    }
+    assert!(n_deep > 30, "{n_deep} choices needed the mask");
+}
+
+/// Draws often after `so_far` and compares with the softmax over what is allowed, by chi-square.
+#[track_caller]
+fn check_draws(backend: &Scripted, so_far: &str, logits: &[f32], temperature: f32) {
+    let allowed = allowed(backend, so_far);
+    let weight = |id: &TokenId| f64::from(logits[id.index()] / temperature).exp();
+    let total: f64 = allowed.iter().map(weight).sum();
+    let n_draws = 4000_u32;
+    let mut counts = vec![0_u32; backend.vocab.len()];
+    for seed in 0..n_draws {
+        let sampling = Sampling::Temperature { temperature };
+        let id = choose(backend, so_far, logits, sampling, seed.into()).unwrap();
+        counts[id.index()] += 1;
+    }
+    assert_eq!(allowed.iter().map(|id| counts[id.index()]).sum::<u32>(), n_draws);
+    let chi_square: f64 = allowed
+        .iter()
+        .map(|id| {
+            let expected = f64::from(n_draws) * weight(id) / total;
+            (f64::from(counts[id.index()]) - expected).powi(2) / expected
+        })
+        .sum();
+    // Mean n - 1, deviation sqrt(2 (n - 1)): five deviations.
+    let freedom = f64::from(u32::try_from(allowed.len()).unwrap() - 1);
+    assert!(chi_square < freedom + 5.0 * (2.0 * freedom).sqrt() + 5.0, "{chi_square} of {freedom}");
+}
+
+#[test]
+fn a_draw_is_one_from_the_masked_softmax() {
+    let mut backend = Scripted::new(&functions(TWO), wants(""));
+    let so_far = r#"{"name": "fn_sum", "arguments": {"a": 1"#;
+    let mut logits = noise(3, backend.vocab.len());
+    logits.iter_mut().for_each(|logit| *logit /= 8.0);
+    check_draws(&backend, so_far, &logits, 0.7);
+    check_draws(&backend, so_far, &logits, 2.0);
+    // All that is refused is far likelier: the walk ends and the mask is drawn from.
+    for id in allowed(&backend, so_far) {
+        logits[id.index()] -= 12.0;
+    }
+    check_draws(&backend, so_far, &logits, 1.5);
+    backend.refused = BTreeSet::from([TokenId(b'2'.into()), TokenId(b','.into())]);
+    check_draws(&backend, so_far, &logits, 1.5);
+}
+
+#[test]
+fn a_low_temperature_finds_what_is_allowed_however_unlikely() {
+    let backend = Scripted::new(&functions(TWO), wants(""));
+    let mut logits = vec![0.0; backend.vocab.len()];
+    logits[usize::from(b'!')] = 90.0;
+    logits[usize::from(b'u')] = 1.0;
+    for temperature in [1.0, 0.05, 1e-3, 1e-30] {
+        let sampling = Sampling::Temperature { temperature };
+        let chosen = choose(&backend, r#"{"name": "fn_s"#, &logits, sampling, 5);
+        assert!(chosen.is_some(), "{temperature}");
+        if temperature < 0.05 {
+            assert_eq!(chosen, Some(TokenId(b'u'.into())), "{temperature}");
+        }
+    }
+    for noise in [f32::INFINITY, f32::NEG_INFINITY] {
+        let sampling = Sampling::Temperature { temperature: 1.0 };
+        let logits = vec![noise; backend.vocab.len()];
+        let chosen = choose(&backend, r#"{"name": "fn_s"#, &logits, sampling, 5);
+        assert!([Some(TokenId(b'a'.into())), Some(TokenId(b'u'.into()))].contains(&chosen));
+    }
+    let nan = vec![f32::NAN; backend.vocab.len()];
+    let sampling = Sampling::Temperature { temperature: 1.0 };
+    assert_eq!(choose(&backend, r#"{"name": "fn_s"#, &nan, sampling, 5), None);
+}
+
+/// Is interrupted once it was asked `left` times.
+struct Patience {
+    left: usize,
+    texts: Vec<String>,
+}
+
+impl decode::Watch for Patience {
+    fn is_interrupted(&self) -> bool {
+        self.left <= self.texts.len()
+    }
+
+    fn on_text(&mut self, text: &[u8]) {
+        self.texts.push(String::from_utf8_lossy(text).into_owned());
+    }
+}
+
+#[test]
+fn a_long_prompt_is_evaluated_in_chunks_and_can_be_interrupted_between_them() {
+    let text = r#"{"name": "fn_say", "arguments": {"text": "é"}}"#;
+    let mut backend = Scripted::new(&functions(TWO), wants(text));
+    backend.n_prompt = 1000;
+    let mut watch = Patience { left: usize::MAX, texts: Vec::new() };
+    assert_eq!(run_with(&mut backend, 200, &mut watch).unwrap().text, text);
+    assert_eq!(watch.texts[0], r#"{"name": "fn_s"#);
+    assert_eq!(watch.texts.last().unwrap(), text);
+    let sizes: Vec<usize> = backend.steps.iter().map(Vec::len).collect();
+    assert_eq!(sizes[..7], [128; 7]);
+    let n_prefilled = backend.n_tokens(r#"{"name": "fn_s"#) as usize;
+    assert_eq!(sizes[7], 1000 + n_prefilled - 7 * 128);
+    let wanted: Vec<usize> = (0..).zip(backend.steps.iter().flatten()).filter(|(_, row)| row.logits).map(|(n, _)| n).collect();
+    assert_eq!(wanted[0], 1000 + n_prefilled - 1, "no logits within the prompt");
+
+    struct After(std::cell::Cell<usize>);
+    impl decode::Watch for After {
+        fn is_interrupted(&self) -> bool {
+            self.0.set(self.0.get().saturating_sub(1));
+            self.0.get() == 0
+        }
+        fn on_text(&mut self, _: &[u8]) {}
+    }
+    for n in 1..9 {
+        let mut backend = Scripted::new(&functions(TWO), wants(text));
+        backend.n_prompt = 1000;
+        let error = run_with(&mut backend, 200, &mut After(n.into())).unwrap_err();
+        assert!(matches!(error, DecodeError::Interrupted));
+        assert_eq!(backend.steps.len(), n - 1, "asked before every step");
+    }
+}
+
+#[test]
+fn a_prompt_beyond_the_context_fails_before_it_is_evaluated() {
+    let mut backend = Scripted::new(&functions(TWO), wants(""));
+    backend.n_ctx = 8;
+    let needed = backend.n_tokens(r#"{"name": "fn_s"#) + u32::try_from(PROMPT.len()).unwrap();
+    let error = run(&mut backend).unwrap_err().to_string();
+    assert_eq!(error, format!("{needed} tokens are needed, and the model's context holds 8"));
+    assert!(backend.steps.is_empty());
+}
+
+fn tokens(text: &str) -> Vec<TokenId> {
+    text.bytes().map(|byte| TokenId(byte.into())).collect()
+}
+
+#[test]
+fn a_prefix_is_decoded_once_and_lent_as_far_as_it_goes() {
+    let mut backend = Scripted::new(&functions(TWO), wants(""));
+    backend.max_rows = 4;
+    let mut prefix = Prefix::default();
+    let held = tokens("tools: a, b\n");
+    for _ in 0..2 {
+        prefix.hold(&mut backend, &held, &|| false).unwrap();
+        assert_eq!((prefix.len(), backend.steps.len()), (12, 3));
+        assert_eq!(backend.cells[0], held);
+        assert!(backend.steps.iter().flatten().all(|row| !row.logits && row.sequence == SHARED));
+    }
+    for (prompt, shared, copied_whole) in [
+        ("tools: a, b\nhi", 12, 12),
+        ("tools: a, b\n", 11, 0),
+        ("tools: a, c\nhi", 10, 0),
+        ("tools: a, b", 10, 0),
+        ("t", 0, 0),
+        ("", 0, 0),
+        ("none", 0, 0),
+    ] {
+        for copies_part in [true, false] {
+            backend.copies_part = copies_part;
+            backend.cells[1] = tokens("left over");
+            let n = prefix.lend(&mut backend, CALL, &tokens(prompt)).unwrap();
+            assert_eq!(n, if copies_part { shared } else { copied_whole }, "{prompt:?}");
+            assert_eq!(backend.cells[1], held[..n as usize], "{prompt:?}");
+        }
+    }
+    let other = tokens("others");
+    prefix.hold(&mut backend, &other, &|| false).unwrap();
+    assert_eq!((&backend.cells[0], backend.steps.len()), (&other, 5));
+    assert_eq!(prefix::common(&held, &tokens("tools: none")), tokens("tools: "));
+    assert_eq!(prefix::common(&held, &held), held);
+}
+
+#[test]
+fn a_prefix_that_could_not_be_decoded_leaves_nothing_behind() {
+    let mut backend = Scripted::new(&functions(TWO), wants(""));
+    backend.max_rows = 4;
+    let mut prefix = Prefix::default();
+    let held = tokens("tools: a, b\n");
+    let asked = std::cell::Cell::new(0);
+    let second = || {
+        asked.set(asked.get() + 1);
+        asked.get() == 2
+    };
+    let error = prefix.hold(&mut backend, &held, &second).unwrap_err();
+    assert!(matches!(error, DecodeError::Interrupted));
+    assert!(prefix.is_empty() && backend.cells[0].is_empty());
+    backend.broken_step = Some(2);
+    let error = prefix.hold(&mut backend, &held, &|| false).unwrap_err();
+    assert_eq!(error.to_string(), "llama.cpp could not decode 4 rows: scripted");
+    assert!(prefix.is_empty() && backend.cells[0].is_empty());
+    backend.n_ctx = 5;
+    prefix.hold(&mut backend, &held, &|| false).unwrap_err();
+    assert!(prefix.is_empty() && backend.cells[0].is_empty());
+}
+
+#[test]
+fn a_caller_shares_the_prefix_and_goes_on_after_a_failure() {
+    let definitions = r#"[
+        {"name": "fn_say", "parameters": {"text": {"type": "string"}}},
+        {"name": "fn_bad", "parameters": {"text": {"type": "string", "pattern": "^a$"}}}
+    ]"#;
+    let functions = functions(definitions);
+    let say = r#"{"name": "fn_say", "arguments": {"text": "é"}}"#;
+    for (script, expected) in [
+        (wants(say), Ok(say)),
+        (wants(r#"{"name": "fn_bad"}"#), Err("pattern")),
+    ] {
+        let mut backend = Scripted::new(&functions, script);
+        let writer = PromptWriter::new(&ModelText::default(), &PromptsConfig::default()).unwrap();
+        let rendered = writer.render(&functions, "Say é").unwrap().pieces.concat();
+        backend.n_prompt = backend.tokenize(&rendered, true).len();
+        let options = CallOptions {
+            limits: Limits { max_value_tokens: 20 },
+            sampling: Sampling::Greedy,
+            seed: 0,
+        };
+        let n_prompt = u32::try_from(backend.n_prompt).unwrap();
+        let mut caller = Caller::new(backend, writer, options);
+        let mut set = FunctionSet::compile(functions.clone()).unwrap();
+        caller.share(&mut set, "Say é", &mut Unwatched).unwrap();
+        for _ in 0..2 {
+            match (caller.call(&set, "Say é", 0, &mut Unwatched), expected) {
+                (Ok(answer), Ok(text)) => {
+                    assert_eq!(answer.generation.text, text);
+                    assert_eq!(answer.call.name.as_str(), "fn_say");
+                    assert_eq!(answer.generation.n_prompt, n_prompt);
+                    // Up to the request itself.
+                    let before = rendered.find("Say é").unwrap();
+                    let tail = u32::try_from(rendered.len() - before).unwrap();
+                    let rest = n_prompt - answer.generation.n_shared;
+                    assert!(rest <= tail && rest + 2 >= tail - 2, "{rest} {tail}");
+                }
+                (Err(error), Err(keyword)) => {
+                    assert!(error.to_string().contains(keyword), "{error}");
+                    assert!(matches!(error, CallError::Validate { .. }) && !error.is_interrupt());
+                    assert_eq!(error.generation().unwrap().text, r#"{"name": "fn_bad"}"#);
+                }
+                (found, _) => panic!("{found:?}"),
+            }
+        }
+    }
+}

@@ -82,14 +82,20 @@ pub enum CallError {
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// The generated text is no valid call.
-    #[error("{error}")]
+    #[error("{}", with_cause(error))]
     Validate {
-        /// What is wrong with it.
-        #[source]
+        /// What is wrong with it. No source: it is the message.
         error: Box<ValidateError>,
         /// How it was generated.
         generation: Box<Generation>,
     },
+}
+
+fn with_cause(error: &ValidateError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
 }
 
 impl CallError {
@@ -153,6 +159,8 @@ impl<B: Backend> Caller<B> {
             set.prefix = Some(prefix::common(&one, &other).to_vec());
         }
         let tokens = set.prefix.as_deref().unwrap_or_default();
+        // The last call is read; its cells are room.
+        self.backend.remove(CALL).map_err(DecodeError::from)?;
         let n_cells = self.tokens(set, longest)?.len() + ROOM_FOR_A_CALL;
         // A request beyond the model's context fails by itself, later.
         let _ = self.backend.reserve(u32::try_from(n_cells).unwrap_or(u32::MAX));

@@ -92,6 +92,75 @@ pub fn system_info() -> String {
     text.to_string_lossy().into_owned()
 }
 
+fn load_model(path: &Path, params: &LlamaModelParams) -> Result<LlamaModel, BackendError> {
+    let fail = |reason: String| BackendError::Load { path: path.display().to_string(), reason };
+    LlamaModel::load_from_file(backend().map_err(fail)?, path, params).map_err(|error| {
+        fail(format!(
+            "{error}; it may be damaged or of an architecture that this llama.cpp does not know \
+             (-vv shows its log)"
+        ))
+    })
+}
+
+/// A GGUF's tokens and llama.cpp's grammar sampler over them, without its weights: for grammars
+/// and prompts that are to be looked at, not answered. A GGUF without tensors will do.
+#[derive(Debug)]
+pub struct Vocabulary {
+    model: LlamaModel,
+    vocab: Vocab,
+    text: ModelText,
+}
+
+impl Vocabulary {
+    /// Loads the vocabulary alone.
+    ///
+    /// # Errors
+    /// [`BackendError::Load`] where the file has none that llama.cpp can use.
+    pub fn load(path: &Path) -> Result<Self, BackendError> {
+        let model = load_model(path, &LlamaModelParams::default().with_vocab_only(true))?;
+        let vocab = read_vocab(&model);
+        let text = read_text(&model, &vocab);
+        Ok(Self { model, vocab, text })
+    }
+
+    /// The model's tokens.
+    #[must_use]
+    pub fn vocab(&self) -> &Vocab {
+        &self.vocab
+    }
+
+    /// What the prompt writer needs to know of the model.
+    #[must_use]
+    pub fn text(&self) -> &ModelText {
+        &self.text
+    }
+
+    /// As [`Backend::tokenize`].
+    #[must_use]
+    pub fn tokenize(&self, text: &str, special: bool) -> Vec<TokenId> {
+        tokenize(&self.model, text, special)
+    }
+
+    /// As [`Backend::gate`].
+    ///
+    /// # Errors
+    /// [`BackendError::Grammar`] where the text is not taken.
+    pub fn gate(&self, gbnf: &str) -> Result<LlamaGate, BackendError> {
+        gate(&self.model, gbnf)
+    }
+}
+
+fn tokenize(model: &LlamaModel, text: &str, special: bool) -> Vec<TokenId> {
+    let tokens = model.vocab().tokenize(text.as_bytes(), false, special);
+    tokens.into_iter().filter_map(own_id).collect()
+}
+
+fn gate(model: &LlamaModel, gbnf: &str) -> Result<LlamaGate, BackendError> {
+    LlamaSampler::grammar(model, gbnf, "root")
+        .map(LlamaGate)
+        .map_err(|error| BackendError::Grammar { reason: error.to_string() })
+}
+
 impl Llama {
     /// Loads a GGUF with a small context, which grows with the work; `n_threads` is at least 1.
     ///
@@ -99,12 +168,7 @@ impl Llama {
     /// [`BackendError::Load`] where the file is no model that llama.cpp can run,
     /// [`BackendError::Context`] where there is no memory for it.
     pub fn load(path: &Path, n_threads: u32) -> Result<Self, BackendError> {
-        let fail = |reason: String| BackendError::Load { path: path.display().to_string(), reason };
-        let backend = backend().map_err(fail)?;
-        let model = LlamaModel::load_from_file(backend, path, &LlamaModelParams::default())
-            .map_err(|error| {
-                fail(format!("{error}; it may be damaged or of an architecture that this llama.cpp does not know (-vv shows its log)"))
-            })?;
+        let model = load_model(path, &LlamaModelParams::default())?;
         let vocab = read_vocab(&model);
         let text = read_text(&model, &vocab);
         let n_threads = i32::try_from(n_threads).unwrap_or(i32::MAX).max(1);
@@ -231,19 +295,11 @@ impl Backend for Llama {
     }
 
     fn tokenize(&self, text: &str, special: bool) -> Vec<TokenId> {
-        self.loaded
-            .borrow_owner()
-            .vocab()
-            .tokenize(text.as_bytes(), false, special)
-            .into_iter()
-            .filter_map(own_id)
-            .collect()
+        tokenize(self.loaded.borrow_owner(), text, special)
     }
 
     fn gate(&self, gbnf: &str) -> Result<LlamaGate, BackendError> {
-        LlamaSampler::grammar(self.loaded.borrow_owner(), gbnf, "root")
-            .map(LlamaGate)
-            .map_err(|error| BackendError::Grammar { reason: error.to_string() })
+        gate(self.loaded.borrow_owner(), gbnf)
     }
 
     fn reserve(&mut self, n_cells: u32) -> Result<(), BackendError> {

@@ -13,7 +13,7 @@ const FUNCTIONS: &str = r#"[{"name": "fn_ring", "description": "Rings a bell.", 
 const PROMPTS: &str = r#"[{"prompt": "Ring twice"}]"#;
 
 /// `callme` in `folder`, with an environment that says nothing.
-fn callme(folder: &Path) -> Command {
+pub(crate) fn callme(folder: &Path) -> Command {
     let mut command = Command::new(cargo_bin("callme"));
     command.current_dir(folder).stdin(Stdio::null());
     for name in ["RUST_LOG", "NO_COLOR", "COLUMNS", "CALLME_MODELS", "XDG_DATA_HOME"] {
@@ -42,7 +42,7 @@ fn check(folder: &Path, arguments: &str, status: i32, stdout: &str, stderr: &str
 }
 
 #[track_caller]
-fn compare(folder: &Path, what: &str, output: &Output, expected: (i32, &str, &str)) {
+pub(crate) fn compare(folder: &Path, what: &str, output: &Output, expected: (i32, &str, &str)) {
     // The current directory is told with its symbolic links followed.
     let real = folder.canonicalize().unwrap();
     let text = |bytes: &[u8]| {

@@ -39,11 +39,8 @@ fn vocab(more: &[&str]) -> Vocab {
     let text = |bytes: &[u8]| Token { bytes: bytes.to_vec(), kind: TokenKind::Text, is_end: false };
     let bytes = (0..=255).map(|byte| text(&[byte]));
     let more = more.iter().map(|more| text(more.as_bytes()));
-    let specials = SPECIALS.iter().map(|&(bytes, kind, is_end)| Token {
-        bytes: bytes.into(),
-        kind,
-        is_end,
-    });
+    let specials =
+        SPECIALS.iter().map(|&(bytes, kind, is_end)| Token { bytes: bytes.into(), kind, is_end });
     Vocab::new(bytes.chain(more).chain(specials).collect(), None)
 }
 
@@ -91,6 +88,9 @@ struct Scripted {
     max_rows: usize,
     copies_part: bool,
     n_ctx: u32,
+    /// Cells asked for, and how many of a sequence's are another's.
+    n_reserved: u32,
+    n_lent: u32,
     /// Fails the step of this index.
     broken_step: Option<usize>,
     steps: Vec<Vec<Row>>,
@@ -112,6 +112,8 @@ impl Scripted {
             max_rows: 128,
             copies_part: true,
             n_ctx: 10_000,
+            n_reserved: 0,
+            n_lent: 0,
             broken_step: None,
             steps: Vec::new(),
             cells: [Vec::new(), Vec::new()],
@@ -160,6 +162,7 @@ impl Backend for Scripted {
 
     fn reserve(&mut self, n_cells: u32) -> Result<(), BackendError> {
         if n_cells <= self.n_ctx {
+            self.n_reserved = self.n_reserved.max(n_cells);
             return Ok(());
         }
         Err(BackendError::ContextFull { needed: n_cells, limit: self.n_ctx })
@@ -179,6 +182,8 @@ impl Backend for Scripted {
             assert_eq!(row.position as usize, cells.len(), "rows follow each other");
             cells.push(row.token);
         }
+        let n_cells: usize = self.cells.iter().map(Vec::len).sum();
+        assert!(n_cells <= (self.n_reserved + self.n_lent) as usize, "no room was made");
         self.steps.push(rows.to_vec());
         self.logits.clear();
         if !rows[rows.len() - 1].logits {
@@ -210,11 +215,13 @@ impl Backend for Scripted {
         let from = &self.cells[from.0 as usize];
         assert!(self.copies_part || n as usize == from.len(), "copied whole");
         self.cells[to.0 as usize] = from[..n as usize].to_vec();
+        self.n_lent = n;
         Ok(())
     }
 
     fn remove(&mut self, sequence: SequenceId) -> Result<(), BackendError> {
         self.cells[sequence.0 as usize].clear();
+        self.n_lent = 0;
         Ok(())
     }
 
@@ -325,13 +332,7 @@ fn a_token_may_cross_into_the_value_and_out_of_it() {
         let text = format!(r#"{{"name": "fn_say", "arguments": {{"text": "{value}"}}}}"#);
         let rest: &[&str] = if value == "/ab" { &["ab"] } else { &["a", "/"] };
         let free = [&["a", first], rest, &["\"}}"]].concat();
-        check(
-            TWO,
-            &text,
-            &[r#"{"name": "fn_s"#],
-            &[r#"y", "arguments": {"text":"#],
-            &free,
-        );
+        check(TWO, &text, &[r#"{"name": "fn_s"#], &[r#"y", "arguments": {"text":"#], &free);
     }
 }
 
@@ -382,7 +383,8 @@ fn the_name_of_an_only_function_takes_no_model_step() {
 
 #[test]
 fn the_text_of_a_marker_is_forced_as_plain_tokens() {
-    let definitions = r#"[{"name": "<tool><|end|>", "parameters": {"<tool>": {"type": "boolean"}}}]"#;
+    let definitions =
+        r#"[{"name": "<tool><|end|>", "parameters": {"<tool>": {"type": "boolean"}}}]"#;
     let text = r#"{"name": "<tool><|end|>", "arguments": {"<tool>": true}}"#;
     let mut backend = Scripted::new(&functions(definitions), wants(text));
     let generation = run(&mut backend).unwrap();
@@ -432,14 +434,15 @@ fn numbers_arrays_and_objects_are_cut_legally() {
     check_cut(number, &[("n", "-…7")], 1, r#"{"n": -7}"#, &["n"]);
     check_cut(number, &[("n", "1.…5")], 3, r#"{"n": 1.5}"#, &["n"]);
     check_cut(number, &[("n", "1e-…5")], 3, r#"{"n": 1e-5}"#, &["n"]);
-    let list = r#"{"l": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}}"#;
+    let list =
+        r#"{"l": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}}"#;
     check_cut(list, &[("l", "[[\"…x")], 5, r#"{"l": [["xx"]]}"#, &["l"]);
     check_cut(list, &[("l", "[[\"x\"]…, [\"y\"]")], 10, r#"{"l": [["x"], [""]]}"#, &["l"]);
     let object = r#"{"o": {"type": "object", "properties": {"t": {"type": "string"}, "u": {"type": "integer"}}, "required": ["t"]}}"#;
-    check_cut(object, &[("o", "{\"t\": \"…x")], 12, r#"{"o": {"t": "xxxxx"}}"#, &["o"]);
+    check_cut(object, &[("o", "{\"t\": \"…x")], 12, r#"{"o": {"t": "xxxxxxx"}}"#, &["o"]);
     let any = r#"{"v": {}}"#;
-    check_cut(any, &[("v", "…[")], 4, r#"{"v": [[[]]]}"#, &["v"]);
-    check_cut(any, &[("v", "{\"k\": [\"…x")], 10, r#"{"v": {"k": ["xx"]}}"#, &["v"]);
+    check_cut(any, &[("v", "…[")], 4, r#"{"v": [[[[]]]]}"#, &["v"]);
+    check_cut(any, &[("v", "{\"k\": [\"…x")], 10, r#"{"v": {"k": ["xxx"]}}"#, &["v"]);
 }
 
 #[test]
@@ -532,10 +535,16 @@ fn equal_logits_go_to_the_lowest_id() {
     logits[usize::from(b'a')] = -0.0;
     let mut backend = Scripted::new(&functions(TWO), wants(""));
     backend.vocab = Rc::new(place_vocab);
-    assert_eq!(choose(&backend, r#"{"name": "fn_s"#, &logits, Sampling::Greedy, 0), Some(TokenId(97)));
+    assert_eq!(
+        choose(&backend, r#"{"name": "fn_s"#, &logits, Sampling::Greedy, 0),
+        Some(TokenId(97))
+    );
     logits[usize::from(b'!')] = -0.0;
     backend.refused = BTreeSet::from([TokenId(b'a'.into())]);
-    assert_eq!(choose(&backend, r#"{"name": "fn_s"#, &logits, Sampling::Greedy, 0), Some(TokenId(117)));
+    assert_eq!(
+        choose(&backend, r#"{"name": "fn_s"#, &logits, Sampling::Greedy, 0),
+        Some(TokenId(117))
+    );
 }
 
 /// What [`Place::choose`] gives after `so_far`.
@@ -661,7 +670,9 @@ fn a_draw_is_one_from_the_masked_softmax() {
     let mut backend = Scripted::new(&functions(TWO), wants(""));
     let so_far = r#"{"name": "fn_sum", "arguments": {"a": 1"#;
     let mut logits = noise(3, backend.vocab.len());
-    logits.iter_mut().for_each(|logit| *logit /= 8.0);
+    for logit in &mut logits {
+        *logit /= 8.0;
+    }
     check_draws(&backend, so_far, &logits, 0.7);
     check_draws(&backend, so_far, &logits, 2.0);
     // All that is refused is far likelier: the walk ends and the mask is drawn from.
@@ -698,20 +709,27 @@ fn a_low_temperature_finds_what_is_allowed_however_unlikely() {
     assert_eq!(choose(&backend, r#"{"name": "fn_s"#, &nan, sampling, 5), None);
 }
 
-/// Is interrupted once it was asked `left` times.
-struct Patience {
-    left: usize,
-    texts: Vec<String>,
+/// Keeps every text that it is shown.
+struct Texts(Vec<String>);
+
+impl decode::Watch for Texts {
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+    fn on_text(&mut self, text: &[u8]) {
+        self.0.push(String::from_utf8_lossy(text).into_owned());
+    }
 }
 
-impl decode::Watch for Patience {
-    fn is_interrupted(&self) -> bool {
-        self.left <= self.texts.len()
-    }
+/// Is interrupted when it is asked for the last of so many times.
+struct After(std::cell::Cell<usize>);
 
-    fn on_text(&mut self, text: &[u8]) {
-        self.texts.push(String::from_utf8_lossy(text).into_owned());
+impl decode::Watch for After {
+    fn is_interrupted(&self) -> bool {
+        self.0.set(self.0.get().saturating_sub(1));
+        self.0.get() == 0
     }
+    fn on_text(&mut self, _: &[u8]) {}
 }
 
 #[test]
@@ -719,25 +737,20 @@ fn a_long_prompt_is_evaluated_in_chunks_and_can_be_interrupted_between_them() {
     let text = r#"{"name": "fn_say", "arguments": {"text": "é"}}"#;
     let mut backend = Scripted::new(&functions(TWO), wants(text));
     backend.n_prompt = 1000;
-    let mut watch = Patience { left: usize::MAX, texts: Vec::new() };
+    let mut watch = Texts(Vec::new());
     assert_eq!(run_with(&mut backend, 200, &mut watch).unwrap().text, text);
-    assert_eq!(watch.texts[0], r#"{"name": "fn_s"#);
-    assert_eq!(watch.texts.last().unwrap(), text);
+    assert_eq!(watch.0[0], r#"{"name": "fn_s"#);
+    assert_eq!(watch.0.last().unwrap(), text);
     let sizes: Vec<usize> = backend.steps.iter().map(Vec::len).collect();
     assert_eq!(sizes[..7], [128; 7]);
     let n_prefilled = backend.n_tokens(r#"{"name": "fn_s"#) as usize;
     assert_eq!(sizes[7], 1000 + n_prefilled - 7 * 128);
-    let wanted: Vec<usize> = (0..).zip(backend.steps.iter().flatten()).filter(|(_, row)| row.logits).map(|(n, _)| n).collect();
+    let wanted: Vec<usize> = (0..)
+        .zip(backend.steps.iter().flatten())
+        .filter(|(_, row)| row.logits)
+        .map(|(n, _)| n)
+        .collect();
     assert_eq!(wanted[0], 1000 + n_prefilled - 1, "no logits within the prompt");
-
-    struct After(std::cell::Cell<usize>);
-    impl decode::Watch for After {
-        fn is_interrupted(&self) -> bool {
-            self.0.set(self.0.get().saturating_sub(1));
-            self.0.get() == 0
-        }
-        fn on_text(&mut self, _: &[u8]) {}
-    }
     for n in 1..9 {
         let mut backend = Scripted::new(&functions(TWO), wants(text));
         backend.n_prompt = 1000;
@@ -828,10 +841,9 @@ fn a_caller_shares_the_prefix_and_goes_on_after_a_failure() {
     ]"#;
     let functions = functions(definitions);
     let say = r#"{"name": "fn_say", "arguments": {"text": "é"}}"#;
-    for (script, expected) in [
-        (wants(say), Ok(say)),
-        (wants(r#"{"name": "fn_bad"}"#), Err("pattern")),
-    ] {
+    for (script, expected) in
+        [(wants(say), Ok(say)), (wants(r#"{"name": "fn_bad"}"#), Err("pattern"))]
+    {
         let mut backend = Scripted::new(&functions, script);
         let writer = PromptWriter::new(&ModelText::default(), &PromptsConfig::default()).unwrap();
         let rendered = writer.render(&functions, "Say é").unwrap().pieces.concat();
@@ -844,8 +856,11 @@ fn a_caller_shares_the_prefix_and_goes_on_after_a_failure() {
         let n_prompt = u32::try_from(backend.n_prompt).unwrap();
         let mut caller = Caller::new(backend, writer, options);
         let mut set = FunctionSet::compile(functions.clone()).unwrap();
-        caller.share(&mut set, "Say é", &mut Unwatched).unwrap();
+        let mut fewer = FunctionSet::compile(functions[..1].to_vec()).unwrap();
         for _ in 0..2 {
+            // What the last call left must not be in the way of another prefix.
+            caller.share(&mut fewer, "", &mut Unwatched).unwrap();
+            caller.share(&mut set, "Say é", &mut Unwatched).unwrap();
             match (caller.call(&set, "Say é", 0, &mut Unwatched), expected) {
                 (Ok(answer), Ok(text)) => {
                     assert_eq!(answer.generation.text, text);

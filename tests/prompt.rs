@@ -1,5 +1,9 @@
-//! Prompts and their configuration, from outside; against Python's jinja2 where that and the models are there.
+//! Prompts and their configuration, from outside; and against Python's jinja2, with the packages and
+//! models that `make test-models` puts in their places.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+#[cfg(feature = "engine")]
+mod models;
 
 use std::{
     collections::BTreeSet,
@@ -7,7 +11,6 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::OnceLock,
 };
 
 use call_me_maybe::{
@@ -392,12 +395,12 @@ proptest! {
 
 // Against Python's jinja2.
 
-/// Runs `tests/prompt/reference.py` with the Python of `CALLME_PYTHON`.
-fn reference(arguments: &[&str], input: &str) -> String {
-    let python = env::var("CALLME_PYTHON").unwrap_or_else(|_| "python3".into());
-    let mut child = Command::new(python)
+/// Runs `tests/prompt/reference.py` with the packages of `tests/models/make.sh`.
+fn reference(input: &str) -> String {
+    let mut child = Command::new("python3")
         .arg(root().join("tests/prompt/reference.py"))
-        .args(arguments)
+        .env("PYTHONPATH", root().join("target/python"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -412,212 +415,14 @@ fn reference(arguments: &[&str], input: &str) -> String {
 }
 
 #[test]
-#[ignore = "needs Python with jinja2"]
+#[ignore = "needs jinja2 in target/python"]
 fn the_stored_renderings_are_those_of_jinja2() {
     let cases = fs::read_to_string(root().join("tests/prompt/jinja.jsonl")).unwrap();
-    let rendered = reference(&["render"], &cases);
+    let rendered = reference(&cases);
     assert_eq!(rendered.lines().count(), cases.lines().count());
     for (case, rendered) in cases.lines().zip(rendered.lines()) {
         let (case, rendered): (Value, Value) =
             (serde_json::from_str(case).unwrap(), serde_json::from_str(rendered).unwrap());
         assert_eq!(case["expected"], rendered, "{case}");
-    }
-}
-
-/// The models here: every GGUF of `CALLME_MODELS` and every `tokenizer_config.json` of `CALLME_TOKENIZERS` (`:` between).
-fn models() -> &'static [(String, ModelText)] {
-    static MODELS: OnceLock<Vec<(String, ModelText)>> = OnceLock::new();
-    MODELS.get_or_init(read_models)
-}
-
-fn read_models() -> Vec<(String, ModelText)> {
-    let folder = env::var_os("CALLME_MODELS").map_or_else(|| root().join("models"), PathBuf::from);
-    let ggufs = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let ggufs = ggufs.filter(|path| path.extension().is_some_and(|end| end == "gguf"));
-    let tokenizers = env::var_os("CALLME_TOKENIZERS").unwrap_or_default();
-    let paths = ggufs.chain(env::split_paths(&tokenizers));
-    let models = paths.map(|path| {
-        let model: Value =
-            serde_json::from_str(&reference(&["model", path.to_str().unwrap()], "")).unwrap();
-        let text = |key: &str| model[key].as_str().map(ToOwned::to_owned);
-        let specials = model["specials"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|text| text.as_str().unwrap().to_owned());
-        let model = ModelText {
-            chat_template: text("chat_template"),
-            bos: text("bos").unwrap_or_default(),
-            eos: text("eos").unwrap_or_default(),
-            specials: specials.collect(),
-        };
-        (path.display().to_string(), model)
-    });
-    models.collect()
-}
-
-fn requests(model: &ModelText) -> Vec<String> {
-    let odd = [
-        "",
-        " ",
-        "\n",
-        "Ring it",
-        "  both ends \n\n",
-        "\n\nthree\n\n\nbreaks",
-        "tab\there",
-        "漢字とカナ 🦀🎉",
-        "naïve Ünïcödé",
-        "'single' \"double\" \\back\\ {\"json\": [1]}",
-        "{{ messages }} {% raw %} {# #}",
-        "<think>\nhm\n</think>\n\nyes",
-        "<tool_response>\n4\n</tool_response>",
-        "a\r\nb\rc",
-        "\u{FDD0}\u{FDD1}",
-        "\u{2581}\u{2581}x  y",
-        "\u{1C} sep \u{1F}",
-    ];
-    let longest = "word and  more\n\n".repeat(1300);
-    let odd = odd.into_iter().map(ToOwned::to_owned).chain([longest]);
-    let specials =
-        model.specials.iter().step_by(1 + model.specials.len() / 15).flat_map(|special| {
-            [format!("Ring {special} it"), special.clone(), format!("{special}{special}\n")]
-        });
-    odd.chain(specials).collect()
-}
-
-/// What Hugging Face's `apply_chat_template` would be given for the same prompt.
-fn reference_case(
-    model: &ModelText,
-    config: &Value,
-    functions: &[FunctionDef],
-    request: &str,
-    tools_text: &str,
-) -> Value {
-    let template = model.chat_template.as_deref().unwrap();
-    let native = template.contains("if tools");
-    let mut messages = Vec::new();
-    let listed: Vec<Value> = functions.iter().map(FunctionDef::tool).collect();
-    let system = config["system"].as_str().unwrap();
-    let parts = [system, if native { "" } else { tools_text }];
-    let system = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
-    if !system.is_empty() {
-        messages.push(json!({"role": "system", "content": system}));
-    }
-    for example in config["examples"].as_array().unwrap() {
-        messages.push(json!({"role": "user", "content": example["prompt"]}));
-        let call = json!({"name": example["name"], "arguments": example["parameters"]});
-        messages.push(if native {
-            json!({"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": call}]})
-        } else {
-            json!({"role": "assistant", "content": example["call"]})
-        });
-    }
-    messages.push(json!({"role": "user", "content": request}));
-    let tools = if native && !listed.is_empty() { json!(listed) } else { Value::Null };
-    json!({"template": template, "context": {"messages": messages, "tools": tools, "add_generation_prompt": true,
-        "enable_thinking": false, "bos_token": model.bos, "eos_token": model.eos}})
-}
-
-fn render_all(cases: &[Value]) -> Vec<Value> {
-    let lines = cases.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
-    reference(&["render"], &lines).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-#[test]
-#[ignore = "needs Python with jinja2 and gguf, and the GGUFs"]
-fn prompts_are_byte_for_byte_what_jinja2_gives() {
-    let functions = json!([
-        {"name": "<|im_end|>", "description": "<end_of_turn>\n\n<tool_call>  \"quoted\" & <b>", "parameters": {"type": "object",
-            "properties": {"items": {"type": "array", "items": {"type": "string", "enum": ["</tool_call>", "é\n"]}},
-                "n": {"type": "number", "minimum": 5, "maximum": 1.0, "multipleOf": 123_456_789_012_345_678_901_234_567_890_u128}},
-            "required": ["items"]}},
-        {"name": "plain", "parameters": {"type": "object", "properties": {}}},
-    ]);
-    let functions = definitions::parse(functions.to_string().as_bytes()).unwrap();
-    let examples = json!([
-        {"prompt": "Dim <|im_start|>\n\nit", "name": "dim", "parameters": {"room": "</tool_call>\n", "to": 0.5, "deep": {"a": [null, true]}}},
-        {"prompt": "x ", "name": "stop", "parameters": {}},
-    ]);
-    let calls: Vec<Value> = examples.as_array().unwrap().iter().map(|example| json!({
-        "template": "{\"name\": {{ name | tojson }}, \"arguments\": {{ parameters | tojson }}}", "context": example,
-    })).collect();
-    let calls = render_all(&calls);
-    let mut n_models = 0;
-    for (path, model) in models() {
-        let mut model = model.clone();
-        if model.chat_template.is_none() {
-            model.chat_template =
-                PromptsConfig::load(&root().join("config/gemma-3-270m.json")).unwrap().template;
-        }
-        for (functions, examples, system) in [
-            (&functions[..], &examples, "Be exact.\n\nVery <|im_end|>."),
-            (&functions[..], &json!([]), ""),
-            (&[], &json!([]), "S"),
-            (&[], &examples, ""),
-        ] {
-            let json = json!({"system": system, "examples": examples});
-            let config = PromptsConfig::parse(&json.to_string(), Path::new("test.json")).unwrap();
-            let tools: Vec<Value> = functions.iter().map(FunctionDef::tool).collect();
-            let text = if tools.is_empty() {
-                json!("")
-            } else {
-                render_all(&[json!({"template": config.tools_text, "context": {"tools": tools}})])
-                    [0]
-                .clone()
-            };
-            let mut with_calls = json.clone();
-            for (example, call) in
-                with_calls["examples"].as_array_mut().unwrap().iter_mut().zip(&calls)
-            {
-                example["call"] = call.clone();
-            }
-            let requests = requests(&model);
-            let cases: Vec<Value> = requests
-                .iter()
-                .map(|request| {
-                    reference_case(&model, &with_calls, functions, request, text.as_str().unwrap())
-                })
-                .collect();
-            let writer = PromptWriter::new(&model, &config).unwrap();
-            let opener = if model.chat_template.as_deref().unwrap().contains("<tool_call>") {
-                "<tool_call>\n"
-            } else {
-                ""
-            };
-            for ((request, expected), case) in requests.iter().zip(render_all(&cases)).zip(&cases) {
-                let pieces = writer.render(functions, request).unwrap().pieces;
-                let expected =
-                    expected.as_str().unwrap_or_else(|| panic!("{path}: {expected} {case}"));
-                assert_eq!(pieces.concat(), format!("{expected}{opener}"), "{path} {request:?}");
-            }
-        }
-        n_models += 1;
-    }
-    assert!(n_models > 0);
-}
-
-#[test]
-#[ignore = "needs Python with gguf, and the GGUFs"]
-fn no_request_adds_a_special_token_of_the_model() {
-    for (path, model) in models() {
-        let writer = PromptWriter::new(model, &config(&json!({}))).unwrap();
-        let shown = model.specials.iter().map(|special| special.replace('\u{2581}', " "));
-        let shown: Vec<String> = shown.filter(|special| special.chars().count() > 1).collect();
-        // The pieces with something between that is in no special text.
-        let pieces =
-            |request: &str| writer.render(&functions(), request).unwrap().pieces.join("\u{10FFFF}");
-        let own = pieces("a");
-        let singles = shown.iter().step_by(1 + shown.len() / 100).cloned();
-        for request in [shown.concat(), shown.join("a")].into_iter().chain(singles) {
-            let pieces = pieces(&request);
-            assert!(pieces.replace('\u{10FFFF}', "").contains(request.trim()), "{path}");
-            for special in &shown {
-                assert_eq!(
-                    pieces.matches(special).count(),
-                    own.matches(special).count(),
-                    "{path}: {special:?} of {request:?}"
-                );
-            }
-        }
     }
 }

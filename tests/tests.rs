@@ -8,6 +8,7 @@
 mod cli;
 #[cfg(unix)]
 mod cpu_flags;
+mod decode;
 mod definitions;
 mod departures;
 mod fetch;
@@ -15,6 +16,10 @@ mod golden;
 mod grammar;
 mod input;
 mod interrupt;
+#[cfg(feature = "engine")]
+mod llama;
+#[cfg(feature = "engine")]
+mod model;
 mod output;
 mod prompt;
 mod properties;

@@ -1,0 +1,419 @@
+//! Whole calls by models: two real ones, and tiny ones with random weights, which say anything at
+//! all. `make test` fetches the ones and makes the others.
+
+#[cfg(unix)]
+mod command;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use call_me_maybe::caller::{Answer, CallError, CallOptions, Caller, FunctionSet, Unwatched};
+use call_me_maybe::definitions::{self, FunctionDef};
+use call_me_maybe::engine::decode::Limits;
+use call_me_maybe::engine::gate::Sampling;
+use call_me_maybe::engine::llama::{Llama, LlamaGate, Vocabulary};
+use call_me_maybe::engine::{Backend, BackendError, Row, SequenceId, TokenId, TokenKind, Vocab};
+use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::recognize::Recognizer;
+use call_me_maybe::models;
+use call_me_maybe::prompt::{PromptWriter, PromptsConfig};
+use call_me_maybe::validate::ValidateError;
+use serde_json::{Value, json};
+
+const SMOLLM2: &str = "smollm2-135m-q4_1";
+const STAND_IN: &str = "qwen2.5-coder-0.5b-q4_k_m";
+const GEMMA: &str = "gemma-3-270m-q4_k_m";
+const TINY: [&str; 2] = ["models/test/tiny-qwen3.gguf", "models/test/tiny-gemma3.gguf"];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A model of the catalogue, or a file of the repository.
+fn path(model: &str) -> PathBuf {
+    if model.contains('/') {
+        return root().join(model);
+    }
+    models::locate(model, &[root().join("models")]).unwrap()
+}
+
+/// A configuration that makes short prompts.
+fn prompts() -> PromptsConfig {
+    let json = r#"{"system": "Call the function that fits.", "examples": []}"#;
+    PromptsConfig::parse(json, Path::new("test.json")).unwrap()
+}
+
+fn functions(definitions: &Value) -> Vec<FunctionDef> {
+    definitions::parse(definitions.to_string().as_bytes()).unwrap()
+}
+
+fn two_functions() -> Vec<FunctionDef> {
+    functions(&json!([
+        {"name": "fn_add_numbers", "description": "Adds two numbers.",
+            "parameters": {"a": {"type": "number"}, "b": {"type": "number"}}},
+        {"name": "fn_note", "description": "Notes a text.", "parameters": {"text": {"type": "string"}}},
+    ]))
+}
+
+/// What a backend was told.
+#[derive(Default)]
+struct Seen {
+    /// Positions and tokens evaluated for the sequence of the latest call.
+    call: Vec<(u32, TokenId)>,
+    /// Steps so far.
+    n_steps: usize,
+    /// For every growth of the context, whether a call had been begun.
+    growths: Vec<bool>,
+}
+
+/// A model that is watched.
+struct Spy {
+    llama: Llama,
+    seen: Rc<RefCell<Seen>>,
+}
+
+impl Backend for Spy {
+    type Gate = LlamaGate;
+
+    fn vocab(&self) -> &Vocab {
+        self.llama.vocab()
+    }
+    fn tokenize(&self, text: &str, special: bool) -> Vec<TokenId> {
+        self.llama.tokenize(text, special)
+    }
+    fn gate(&self, gbnf: &str) -> Result<LlamaGate, BackendError> {
+        self.llama.gate(gbnf)
+    }
+    fn reserve(&mut self, n_cells: u32) -> Result<(), BackendError> {
+        let before = self.llama.n_ctx();
+        self.llama.reserve(n_cells)?;
+        let mut seen = self.seen.borrow_mut();
+        if self.llama.n_ctx() > before {
+            let is_begun = !seen.call.is_empty();
+            seen.growths.push(is_begun);
+        }
+        Ok(())
+    }
+    fn max_rows(&self) -> usize {
+        self.llama.max_rows()
+    }
+    fn decode(&mut self, rows: &[Row]) -> Result<(), BackendError> {
+        let mut seen = self.seen.borrow_mut();
+        seen.n_steps += 1;
+        let of_call = rows.iter().filter(|row| row.sequence == SequenceId(1));
+        seen.call.extend(of_call.map(|row| (row.position, row.token)));
+        self.llama.decode(rows)
+    }
+    fn logits(&self, index: usize) -> &[f32] {
+        self.llama.logits(index)
+    }
+    fn copy(&mut self, from: SequenceId, to: SequenceId, n: u32) -> Result<(), BackendError> {
+        self.seen.borrow_mut().call.clear();
+        self.llama.copy(from, to, n)
+    }
+    fn remove(&mut self, sequence: SequenceId) -> Result<(), BackendError> {
+        self.seen.borrow_mut().call.clear();
+        self.llama.remove(sequence)
+    }
+    fn copies_part(&self) -> bool {
+        self.llama.copies_part()
+    }
+}
+
+/// A caller whose calls are checked.
+struct Checked {
+    caller: Caller<Spy>,
+    seen: Rc<RefCell<Seen>>,
+    vocabulary: Rc<Vocabulary>,
+}
+
+impl Checked {
+    fn new(model: &str, sampling: Sampling, max_value_tokens: u32) -> Self {
+        Self::with_room(model, sampling, max_value_tokens, 0)
+    }
+
+    fn with_room(model: &str, sampling: Sampling, max_value_tokens: u32, n_cells: u32) -> Self {
+        // One thread: the tests run beside each other, and llama.cpp's threads wait by spinning.
+        let mut llama = Llama::load(&path(model), 1).unwrap();
+        llama.reserve(n_cells).unwrap();
+        let writer = PromptWriter::new(llama.text(), &prompts()).unwrap();
+        let seen = Rc::new(RefCell::new(Seen::default()));
+        let options = CallOptions { limits: Limits { max_value_tokens }, sampling, seed: 7 };
+        let spy = Spy { llama, seen: Rc::clone(&seen) };
+        let vocabulary = Rc::new(Vocabulary::load(&path(model)).unwrap());
+        Self { caller: Caller::new(spy, writer, options), seen, vocabulary }
+    }
+
+    /// The call's text, once all is right with it.
+    #[track_caller]
+    fn text(&mut self, set: &FunctionSet, request: &str, index: u64) -> String {
+        let result = self.caller.call(set, request, index, &mut Unwatched);
+        self.check(set, request, result)
+    }
+
+    #[track_caller]
+    fn check(&self, set: &FunctionSet, request: &str, result: Result<Answer, CallError>) -> String {
+        let lowered = calls(set.functions(), Unsupported::Keep).unwrap();
+        let generation = match result {
+            Ok(Answer { call, generation }) => {
+                assert!(set.functions().iter().any(|function| function.name == call.name));
+                generation
+            }
+            Err(CallError::Validate { error, generation }) => {
+                let ValidateError::Refused { name, .. } = *error else {
+                    panic!("{request:?}: {error}: {}", generation.text)
+                };
+                assert!(lowered.refused.iter().any(|(refused, _)| *refused == name));
+                *generation
+            }
+            Err(error) => panic!("{request:?}: {error}"),
+        };
+        let mut recognizer = Recognizer::new(&lowered.grammar).unwrap();
+        assert_eq!(recognizer.push_all(generation.text.as_bytes()), Ok(()), "{}", generation.text);
+        assert!(recognizer.can_end(), "{}", generation.text);
+        let seen = self.seen.borrow();
+        let vocab = self.vocabulary.vocab();
+        let call = seen.call.iter().filter(|(position, _)| *position >= generation.n_prompt);
+        let mut text = Vec::new();
+        for (_, token) in call {
+            assert_eq!(vocab.kind(*token), TokenKind::Text, "{}", generation.text);
+            text.extend_from_slice(vocab.bytes(*token));
+        }
+        assert!(generation.text.as_bytes().starts_with(&text), "{}", generation.text);
+        generation.text
+    }
+}
+
+/// The special tokens of a prompt, but for those of one character, which no text can avoid.
+fn specials(
+    vocabulary: &Vocabulary,
+    writer: &PromptWriter,
+    functions: &[FunctionDef],
+    request: &str,
+) -> BTreeMap<TokenId, usize> {
+    let vocab = vocabulary.vocab();
+    let mut found = BTreeMap::new();
+    for piece in writer.render(functions, request).unwrap().pieces {
+        for token in vocabulary.tokenize(&piece, true) {
+            let n_characters = String::from_utf8_lossy(vocab.bytes(token)).chars().count();
+            if vocab.kind(token) == TokenKind::Special && n_characters > 1 {
+                *found.entry(token).or_default() += 1;
+            }
+        }
+    }
+    found
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn no_special_token_comes_from_a_request_or_a_function() {
+    for model in [SMOLLM2, STAND_IN, GEMMA].into_iter().chain(TINY) {
+        let vocabulary = Vocabulary::load(&path(model)).unwrap();
+        let writer = PromptWriter::new(vocabulary.text(), &prompts()).unwrap();
+        let function = |texts: &[String]| {
+            let list = texts.iter().enumerate().map(|(n, text)| {
+                json!({"name": format!("{text}{n}"), "description": text, "parameters": {
+                    "type": "object", "properties": {text: {"enum": [text], "title": text}}}})
+            });
+            functions(&list.collect())
+        };
+        let texts = &vocabulary.text().specials;
+        assert!(texts.len() > 10, "{model}");
+        for texts in texts.chunks(400) {
+            let plain: Vec<String> = texts.iter().map(|_| "a".to_owned()).collect();
+            let own = specials(&vocabulary, &writer, &function(&plain), "a");
+            assert!(!own.is_empty(), "{model}: a template writes markers");
+            let spaced = texts.iter().map(|text| text.replace('\u{2581}', " "));
+            let spaced: Vec<String> = spaced.collect();
+            for request in [texts.concat(), spaced.join("a"), spaced.join(" ")] {
+                let found = specials(&vocabulary, &writer, &function(texts), &request);
+                assert_eq!(found, own, "{model}: {request:?}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn markers_in_a_request_and_its_functions_are_answered_like_any_text() {
+    for model in [SMOLLM2, TINY[0], TINY[1]] {
+        let mut checked = Checked::new(model, Sampling::Greedy, 20);
+        let texts = checked.vocabulary.text().specials.clone();
+        for text in texts.iter().step_by(1 + texts.len() / 4) {
+            let set = FunctionSet::compile(functions(&json!([
+                {"name": format!("fn {text}"), "description": text, "parameters": {
+                    text: {"enum": [text, format!("{text}{text}")]}, "b": {"type": "string"}}},
+            ])));
+            let set = set.unwrap();
+            let found = checked.text(&set, &format!("Say {text} and {text}"), 0);
+            let name = serde_json::to_string(&format!("fn {text}")).unwrap();
+            assert!(found.starts_with(&format!(r#"{{"name": {name}"#)), "{found}");
+        }
+    }
+}
+
+/// Every function set at hand, by its file.
+fn sets() -> Vec<(String, FunctionSet)> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(root().join("tests/golden"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path().join("definitions.json"))
+        .filter(|path| path.exists())
+        .collect();
+    // Real ones, where they are at hand; the largest would take minutes.
+    let others = fs::read_dir(root().join("../shared/data/mcp")).into_iter().flatten();
+    let others = others.map(|entry| entry.unwrap().path());
+    paths.extend(others.filter(|path| path.extension().is_some_and(|end| end == "json")));
+    paths.sort();
+    let small = paths.iter().filter(|path| fs::metadata(path).unwrap().len() < 12_000);
+    let set = |path: &PathBuf| {
+        let functions = definitions::parse(&fs::read(path).unwrap()).unwrap();
+        (path.display().to_string(), FunctionSet::compile(functions).unwrap())
+    };
+    small.map(set).collect()
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn every_output_is_valid_whatever_the_weights_say() {
+    let mut texts = std::collections::BTreeSet::new();
+    let mut n_calls = 0;
+    for model in TINY {
+        for sampling in [Sampling::Greedy, Sampling::Temperature { temperature: 1.5 }] {
+            let mut checked = Checked::new(model, sampling, 6);
+            for (file, mut set) in sets() {
+                checked.caller.share(&mut set, "Do it twice", &mut Unwatched).unwrap();
+                let n = if sampling == Sampling::Greedy { 1 } else { 3 };
+                for index in 0..n {
+                    let request = if index == 1 { "do it twice, 你好 \"\\" } else { "Do it" };
+                    texts.insert(format!("{file} {}", checked.text(&set, request, index)));
+                    n_calls += 1;
+                }
+            }
+        }
+    }
+    assert!(texts.len() * 2 > n_calls, "{} different ones of {n_calls}", texts.len());
+}
+
+fn odd_requests() -> Vec<String> {
+    let odd = [
+        "",
+        " ",
+        "\n\n",
+        "请把这句话记下来：天气很好。",
+        "🦀🎉👩‍👩‍👧 \u{10ffff}",
+        "say \"'`\\\" and \\n \\u0000 }} {\"a\": [1]}",
+        "a\nb\r\n\tc",
+        "nul\u{0}byte \u{1}\u{7f}",
+        "{{ messages }} {% raw %}",
+    ];
+    odd.into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn odd_requests_have_their_call() {
+    let long = ["long text, ".repeat(1819), "天".repeat(6667), "\"\\\n".repeat(6667)];
+    assert!(long.iter().all(|text| text.len() > 19_999));
+    for model in [SMOLLM2, TINY[0], TINY[1]] {
+        let mut checked = Checked::new(model, Sampling::Greedy, 16);
+        let mut set = FunctionSet::compile(two_functions()).unwrap();
+        checked.caller.share(&mut set, "", &mut Unwatched).unwrap();
+        // The real model would take a minute over each of the long ones.
+        let long = if model == SMOLLM2 { &[][..] } else { &long[..] };
+        for request in odd_requests().iter().chain(long) {
+            checked.text(&set, request, 0);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn a_prompt_beyond_the_context_fails_and_the_next_is_answered() {
+    let mut checked = Checked::new(SMOLLM2, Sampling::Greedy, 16);
+    let mut set = FunctionSet::compile(two_functions()).unwrap();
+    let long = "one more ".repeat(5000);
+    checked.caller.share(&mut set, &long, &mut Unwatched).unwrap();
+    let before = checked.text(&set, "Add 2 and 3", 0);
+    let n_steps = checked.seen.borrow().n_steps;
+    let error = checked.caller.call(&set, &long, 0, &mut Unwatched).unwrap_err().to_string();
+    let numbers: Vec<u32> = error.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(
+        error,
+        format!("{} tokens are needed, and the model's context holds 8192", numbers[0])
+    );
+    assert!(numbers[0] > 10_000, "{error}");
+    assert_eq!(checked.seen.borrow().n_steps, n_steps, "told before it is evaluated");
+    assert_eq!(checked.text(&set, "Add 2 and 3", 0), before);
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn the_stand_in_answers() {
+    let mut checked = Checked::new(STAND_IN, Sampling::Greedy, 64);
+    let mut set = FunctionSet::compile(two_functions()).unwrap();
+    checked.caller.share(&mut set, "What is the sum of 41 and -7.5?", &mut Unwatched).unwrap();
+    assert_eq!(
+        checked.text(&set, "What is the sum of 41 and -7.5?", 0),
+        r#"{"name": "fn_add_numbers", "arguments": {"a": 41, "b": -7.5}}"#
+    );
+    let note = checked.text(&set, "Note that the blue door stays shut.", 1);
+    assert!(note.starts_with(r#"{"name": "fn_note", "arguments": {"text": ""#), "{note}");
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn the_same_request_gives_the_same_call_wherever_it_stands() {
+    let requests = ["Add 4 and 9", "Note: milk", "", "天气很好"];
+    for (model, sampling) in [
+        (SMOLLM2, Sampling::Greedy),
+        (TINY[0], Sampling::Greedy),
+        (TINY[1], Sampling::Temperature { temperature: 0.8 }),
+    ] {
+        let run = |order: &[usize]| -> BTreeMap<usize, String> {
+            let mut checked = Checked::new(model, sampling, 12);
+            let mut set = FunctionSet::compile(two_functions()).unwrap();
+            checked.caller.share(&mut set, requests[0], &mut Unwatched).unwrap();
+            let mut texts = BTreeMap::new();
+            for &n in order {
+                let text = checked.text(&set, requests[n], n as u64);
+                let before = texts.insert(n, text.clone());
+                assert!(before.is_none_or(|before| before == text), "{model}: {n} twice: {text}");
+            }
+            texts
+        };
+        let forward = run(&[0, 1, 1, 2, 3]);
+        assert_eq!(run(&[3, 2, 0, 1]), forward, "{model}");
+    }
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn a_context_that_grows_during_a_call_changes_nothing() {
+    // What is forced between two choices makes a call long, whatever the weights say.
+    let long = |word: &str| format!("{word} of many words. ").repeat(70);
+    let note = functions(&json!([{"name": "fn_note", "parameters": {
+        "a": {"type": "boolean"}, "b": {"const": long("A text")},
+        "c": {"type": "boolean"}, "d": {"const": long("Another")},
+        "text": {"type": "string"}}}]));
+    for model in TINY {
+        for is_shared in [false, true] {
+            let run = |n_cells: u32| {
+                let sampling = Sampling::Temperature { temperature: 0.8 };
+                let mut checked = Checked::with_room(model, sampling, 40, n_cells);
+                let mut set = FunctionSet::compile(note.clone()).unwrap();
+                if is_shared {
+                    checked.caller.share(&mut set, "Note it", &mut Unwatched).unwrap();
+                }
+                let text = checked.text(&set, "Note it", 3);
+                let seen = checked.seen.borrow();
+                (text, seen.growths.iter().filter(|growth| **growth).count())
+            };
+            let (text, n_growths) = run(0);
+            assert!(n_growths > 0, "{model}: it does not grow: {text}");
+            assert_eq!(run(4096), (text, 0), "{model}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The command with a model: what it prints, what it writes, and how it is interrupted.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{SMOLLM2, root};
+use crate::cli::{callme, compare};
+
+const FUNCTIONS: &str = r#"[
+    {"name": "fn_add_numbers", "description": "Adds two numbers.",
+        "parameters": {"a": {"type": "number"}, "b": {"type": "number"}}},
+    {"name": "fn_note", "description": "Notes a text.", "parameters": {"text": {"type": "string"}}}
+]"#;
+
+/// A folder with everything but the prompts.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("functions.json"), FUNCTIONS).unwrap();
+    fs::write(
+        folder.path().join("short.json"),
+        r#"{"system": "Call the function that fits.", "examples": []}"#,
+    )
+    .unwrap();
+    folder
+}
+
+fn command(folder: &Path, prompts: &str, more: &str) -> Command {
+    fs::write(folder.join("prompts.json"), prompts).unwrap();
+    let mut command = callme(folder);
+    command.args(["--model", SMOLLM2, "--models-dir", root().join("models").to_str().unwrap()]);
+    command.args("--threads 1 --prompts_config short.json".split(' '));
+    command.args("--functions_definition functions.json --input prompts.json".split(' '));
+    command.args(more.split_whitespace());
+    command
+}
+
+/// Runs over `prompts` and gives what is written to the file `output` of `more`.
+#[track_caller]
+fn check(prompts: &str, more: &str, status: i32, stderr: &str, output: &str) -> String {
+    let folder = folder();
+    let found = command(folder.path(), prompts, more).output().unwrap();
+    compare(folder.path(), more, &found, (status, "", stderr));
+    assert!(!folder.path().join(format!("{output}.partial")).exists());
+    fs::read_to_string(folder.path().join(output)).unwrap()
+}
+
+const ADD: &str = r#"[{"prompt": "What is the sum of 2 and 3?", "id": 7}]"#;
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn a_run_writes_its_calls() {
+    let call = r#"{"prompt":"What is the sum of 2 and 3?","name":"fn_add_numbers","parameters":{"a":2.0,"b":3.0}}"#;
+    let json = check(
+        ADD,
+        "--output new/calls.json",
+        0,
+        "1 call in … s, … calls a second\n",
+        "new/calls.json",
+    );
+    let compact: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(compact.to_string(), format!("[{call}]"));
+    let lines = check(ADD, "-q --output calls.jsonl", 0, "", "calls.jsonl");
+    assert_eq!(lines, format!("{{\"id\":7,{}\n", &call[1..]));
+    let stderr =
+        "fn_add_numbers(a=2.0, b=3.0)\n  prompt 1: tokens: … chosen, … forced; … s\n1 call in …\n";
+    let verbose =
+        check(ADD, "--verbose --output calls.json", 0, &format!("…{stderr}"), "calls.json");
+    assert_eq!(verbose, json);
+
+    let folder = folder();
+    let found = command(folder.path(), ADD, "-q --output -").output().unwrap();
+    compare(folder.path(), "-", &found, (0, &json, ""));
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn a_value_that_is_cut_and_a_function_that_cannot_be_called_are_told() {
+    let prompts = r#"[
+        {"prompt": "Note it", "functions": [{"name": "fn_note", "parameters": {"text": {"type": "string"}}}]},
+        {"prompt": "Bad", "id": "u1",
+            "functions": [{"name": "fn_bad", "parameters": {"text": {"type": "string", "pattern": "^a$"}}}]},
+        {"prompt": "Stop", "functions": [{"name": "fn_stop", "parameters": {}}]}
+    ]"#;
+    let cut = r#"the value of "text" was cut at 2 tokens (--max-value-tokens)"#;
+    let bad = r#""fn_bad" cannot be called: /1/functions/0/parameters/text/pattern: "pattern" is not supported"#;
+    let stderr = format!(
+        "prompt 1 \"Note it\": {cut}\nprompt 2 \"Bad\": {bad}\n3 calls in … s, … calls a second; 1 failed; 1 cut at a limit\n"
+    );
+    let arguments = "--max-value-tokens 2 --output calls.jsonl";
+    let found = check(prompts, arguments, 1, &format!("…{stderr}"), "calls.jsonl");
+    let records: Vec<serde_json::Value> =
+        found.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records.len(), 3);
+    assert!(records[0]["parameters"]["text"].is_string());
+    assert_eq!(records[0]["error"], cut);
+    assert_eq!(
+        records[1],
+        serde_json::json!({"id": "u1", "prompt": "Bad", "name": null, "parameters": {}, "error": bad})
+    );
+    assert_eq!(
+        records[2],
+        serde_json::json!({"prompt": "Stop", "name": "fn_stop", "parameters": {}})
+    );
+}
+
+/// Sends a signal once the second prompt, a long one, is being read.
+fn interrupted(folder: &Path, signal: &str) -> (Output, Duration) {
+    let long = "one more ".repeat(2500);
+    let prompts = format!(r#"[{{"prompt": "What is 2 plus 3?"}}, {{"prompt": "{long}"}}]"#);
+    let mut child: Child = command(folder, &prompts, "-vv --output calls.json")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut told = Vec::new();
+    let mut sent = None;
+    let mut n_prompts = 0;
+    loop {
+        let start = told.len();
+        if stderr.read_until(b'\n', &mut told).unwrap() == 0 {
+            break;
+        }
+        n_prompts += usize::from(told[start..].starts_with(b"DEBUG prompt n_prompt="));
+        if n_prompts == 2 && sent.is_none() {
+            let id = child.id().to_string();
+            assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+            sent = Some(Instant::now());
+        }
+    }
+    let mut output = child.wait_with_output().unwrap();
+    output.stderr = told;
+    (output, sent.unwrap().elapsed())
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn a_signal_is_heard_during_a_long_prompt_and_what_is_finished_is_kept() {
+    for (signal, status) in [("INT", 130), ("TERM", 143)] {
+        let folder = folder();
+        let folder = folder.path();
+        fs::write(folder.join("calls.json"), "the old ones").unwrap();
+        let (output, heard_after) = interrupted(folder, signal);
+        let stderr = "…interrupted: 1 of 2 prompts are kept in calls.json.partial\n";
+        compare(folder, signal, &output, (status, "", stderr));
+        // It takes a second where the machine is free, and the whole prompt takes a minute.
+        assert!(heard_after < Duration::from_secs(15), "{heard_after:?}");
+        assert_eq!(fs::read_to_string(folder.join("calls.json")).unwrap(), "the old ones");
+        let partial = fs::read_to_string(folder.join("calls.json.partial")).unwrap();
+        let partial: serde_json::Value = serde_json::from_str(&partial).unwrap();
+        assert_eq!(partial.as_array().unwrap().len(), 1);
+        assert_eq!(partial[0]["prompt"], "What is 2 plus 3?");
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(
+            names,
+            ["calls.json", "calls.json.partial", "functions.json", "prompts.json", "short.json"]
+        );
+    }
+}

@@ -82,7 +82,7 @@ pub enum CallError {
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// The generated text is no valid call.
-    #[error("{error}")]
+    #[error("no valid call")]
     Validate {
         /// What is wrong with it.
         #[source]

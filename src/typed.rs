@@ -28,6 +28,11 @@
 //! assert_eq!(functions.read(&call)?, Light::SetBrightness { room: "kitchen".into(), percent: 50 });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`TypedCaller`] puts such a type and a model together, and turns requests into values.
+
+#[cfg(feature = "engine")]
+mod call;
 
 use std::marker::PhantomData;
 
@@ -38,6 +43,9 @@ use serde_json::{Value, json};
 
 use crate::definitions::{self, DefinitionError, FunctionDef};
 use crate::validate::{FunctionCall, ValidateError, Validator};
+
+#[cfg(feature = "engine")]
+pub use call::{TypedCaller, TypedError};
 
 /// Why a type is no set of functions, or a call is no value of it.
 #[derive(Debug, thiserror::Error)]

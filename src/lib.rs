@@ -59,3 +59,8 @@ pub mod report;
 pub mod cli;
 pub mod config;
 pub mod pipeline;
+
+// The library example of the README compiles.
+#[cfg(all(doctest, feature = "engine"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -18,6 +18,9 @@ mod interrupt;
 mod output;
 mod prompt;
 mod properties;
+mod readme;
 mod recognize;
 mod schema;
 mod tidy;
+#[cfg(feature = "engine")]
+mod typed;

@@ -22,7 +22,7 @@ use crate::load::{self, LoadError, LoadOptions};
 /// #[serde(rename_all = "snake_case")]
 /// enum Light {
 ///     /// Set how bright the lamp of a room is.
-///     SetBrightness { room: String, percent: u8 },
+///     SetBrightness { room: String, percent: i64 },
 ///     /// Turn every lamp off.
 ///     AllOff,
 /// }

@@ -16,12 +16,15 @@ enum Desk {
     Greet { name: String },
 }
 
+fn load(options: &LoadOptions) -> TypedCaller<Desk> {
+    TypedCaller::load("qwen2.5-coder-0.5b-q4_k_m", options).unwrap()
+}
+
 #[test]
 #[ignore = "needs a GGUF in models/"]
 fn requests_become_values() {
     let models_dir = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("models"));
     let mut options = LoadOptions { models_dir, ..LoadOptions::default() };
-    let load = |options| TypedCaller::<Desk>::load("qwen2.5-coder-0.5b-q4_k_m", options).unwrap();
     let mut desk = load(&options);
     assert_eq!(desk.call("Add 20 and 22.5").unwrap(), Desk::Add { a: 20.0, b: 22.5 });
     assert_eq!(desk.call("Greet Ingrid").unwrap(), Desk::Greet { name: "Ingrid".to_owned() });

@@ -28,6 +28,7 @@ run: build model ## Set up, build, fetch a model where none is, turn data/input 
 	@$(callme)
 
 build: setup ## Set up and build the release binary
+	@test -x $(CALLME) || echo "building callme; llama.cpp alone takes 4 to 8 minutes on 2 cores, once" >&2
 	@$(CARGO) build --locked --release
 
 test: setup lint build test-models ## Set up, lint, fetch the test models, run every test with and without llama.cpp

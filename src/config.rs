@@ -184,6 +184,10 @@ fn run_config(
     };
     check([&functions, &input, &prompts], &output)?;
     let prompts = prompts_config(&prompts)?;
+    if let Some(dir) = models_dir.as_ref().filter(|dir| !dir.is_dir()) {
+        // Another folder may have the model, or one of another name that nobody wanted.
+        tracing::warn!(path = %dir.display(), "--models-dir names no folder");
+    }
     let limits = &prompts.limits;
     let max_value_tokens = run.max_value_tokens.map_or(limits.max_value_tokens, NonZeroU32::get);
     Ok(RunConfig {

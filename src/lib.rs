@@ -8,11 +8,37 @@
 //!                      output records ◄── FunctionCall ◄── serde and a JSON Schema validator ◄┘
 //! ```
 //!
-//! [`typed`] is the entry for Rust types, [`caller`] the one for definitions as data; the binary
-//! goes through [`pipeline`]. The modules stand in reading order, and each uses only those above it.
+//! Three entries, from the least to the most of one's own:
+//!
+//! - `typed::TypedCaller`: Rust types in, values of these types out.
+//! - [`caller`] with `load`: definitions as data in, validated calls and their counts out.
+//! - [`pipeline`]: files in, files out; the binary is this and nothing else.
+//!
+//! ```
+//! use call_me_maybe::grammar::lower::{self, Unsupported};
+//! use call_me_maybe::{definitions, grammar::print};
+//!
+//! let functions = definitions::parse(
+//!     br#"[{"name": "ring", "description": "Ring a bell.", "parameters": {"times": {"type": "integer"}}}]"#,
+//! )?;
+//! let calls = lower::calls(&functions, Unsupported::Keep)?;
+//! assert!(print::gbnf(&calls.grammar).starts_with(r#"root ::= "{\"name\": " call "}""#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The modules stand in reading order, and each uses only those above it.
 //!
 //! **Invariant:** the model makes every choice; the grammar only removes what would break the format.
+//! **Invariant:** what is returned as a call was accepted by the grammar, read by serde and validated
+//! against its definition.
 //! **Invariant:** no network outside [`models`], and there only to fetch.
+//!
+//! # Features
+//!
+//! - `engine` (default): llama.cpp, and with it `engine::llama`, `load` and `typed::TypedCaller`. Without
+//!   it definitions, grammars, the recognizer and the validator build with no C++ compiler.
+//! - `fetch` (default): fetching models over HTTPS. Without it pip still brings those that are on `PyPI`.
+//! - `cuda`, `vulkan`, `metal`: handed on to llama.cpp.
 
 pub mod definitions;
 pub mod schema;
@@ -23,6 +49,8 @@ pub mod input;
 pub mod engine;
 pub mod validate;
 pub mod caller;
+#[cfg(feature = "engine")]
+pub mod load;
 pub mod typed;
 pub mod version;
 pub mod interrupt;
@@ -31,3 +59,8 @@ pub mod report;
 pub mod cli;
 pub mod config;
 pub mod pipeline;
+
+// The library example of the README compiles.
+#[cfg(all(doctest, feature = "engine"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -83,6 +83,15 @@ pub enum ModelError {
         /// The path as it was given.
         path: PathBuf,
     },
+    /// A path was given where a model is to be fetched.
+    #[error(
+        "`{path}` is a path, and only models of the catalogue can be fetched{there}; `callme model list` shows their names",
+        path = shown(path), there = if path.exists() { "" } else { "; there is no such file" }
+    )]
+    PathToFetch {
+        /// The path as it was given.
+        path: PathBuf,
+    },
     /// What is at this path is no file.
     #[error("`{path}` is {what}, not a model file", path = shown(path))]
     NotAFile {

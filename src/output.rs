@@ -40,6 +40,17 @@ pub enum Target {
     Path(PathBuf),
 }
 
+impl Target {
+    /// The path, unless it is stdout.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Stdout => None,
+            Self::Path(path) => Some(path),
+        }
+    }
+}
+
 /// Whether anyone read what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {

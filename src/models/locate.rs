@@ -62,8 +62,7 @@ pub fn locate(name_or_path: &str, dirs: &[PathBuf]) -> Result<PathBuf, ModelErro
     if name_or_path == AUTO {
         return first_present(&catalog, dirs);
     }
-    let ends_in_gguf = Path::new(name_or_path).extension().is_some_and(|end| end == "gguf");
-    if name_or_path.contains(std::path::is_separator) || ends_in_gguf {
+    if is_path(name_or_path) {
         let path = PathBuf::from(name_or_path);
         // A bare file name is also looked for in the folders, once it is not in the current one.
         let found = if path.exists() { Some(path.clone()) } else { in_dirs(name_or_path, dirs) };
@@ -80,6 +79,12 @@ pub fn locate(name_or_path: &str, dirs: &[PathBuf]) -> Result<PathBuf, ModelErro
             searched: dirs.to_vec(),
         }),
     }
+}
+
+/// Whether this is a path and no name: it has a separator in it or ends in `.gguf`.
+pub(super) fn is_path(name_or_path: &str) -> bool {
+    let ends_in_gguf = Path::new(name_or_path).extension().is_some_and(|end| end == "gguf");
+    name_or_path.contains(std::path::is_separator) || ends_in_gguf
 }
 
 /// The stems of all `.gguf` files in `dirs` that are no model of the catalogue, with their paths, sorted in each.

@@ -1,24 +1,21 @@
 //! Requests in, records out, by a model: the part of the pipeline that needs the engine.
 
 use std::fmt::Write as _;
-use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use serde_json::{Map, Value};
 
 use super::{Ended, Run};
-use crate::caller::{Answer, CallError, CallOptions, Caller, FunctionSet};
+use crate::caller::{Answer, CallError, CallOptions, FunctionSet};
 use crate::config::RunConfig;
 use crate::definitions::FunctionDef;
 use crate::engine::decode::{Generation, Limits, Watch};
 use crate::engine::gate::Sampling;
-use crate::engine::llama::Llama;
 use crate::input::Request;
 use crate::interrupt::Interrupt;
-use crate::models;
+use crate::load::{self, LoadOptions};
 use crate::output::Record;
-use crate::prompt::PromptWriter;
 use crate::report::{CallReport, Terminal};
 
 impl Run {
@@ -35,7 +32,7 @@ impl Run {
         {
             return Err(anyhow!("{}: {}", config.functions, chain(error)));
         }
-        let mut caller = load(config)?;
+        let mut caller = load::load(&config.model, &options(config))?;
         let start = Instant::now();
         if let Ok(set) = &mut shared
             && let Some(longest) = longest_over_shared(requests)
@@ -128,27 +125,19 @@ impl Watch for Drawing<'_> {
     }
 }
 
-fn load(config: &RunConfig) -> anyhow::Result<Caller<Llama>> {
-    let dirs = models::search_dirs(config.models_dir.as_deref());
-    let path = models::locate(&config.model, &dirs)?;
-    tracing::info!(path = %path.display(), "model");
-    let model = Llama::load(&path, threads(config.threads))?;
-    let writer =
-        PromptWriter::new(model.text(), &config.prompts).context("preparing the prompt")?;
+fn options(config: &RunConfig) -> LoadOptions {
     let sampling = if config.temperature > 0.0 {
         Sampling::Temperature { temperature: config.temperature }
     } else {
         Sampling::Greedy
     };
     let limits = Limits { max_value_tokens: config.max_value_tokens };
-    Ok(Caller::new(model, writer, CallOptions { limits, sampling, seed: config.seed }))
-}
-
-/// Physical cores, within what the cgroup or the affinity leaves.
-fn threads(asked: Option<NonZeroUsize>) -> u32 {
-    let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let n = asked.map_or_else(|| num_cpus::get_physical().clamp(1, available), NonZeroUsize::get);
-    u32::try_from(n).unwrap_or(u32::MAX)
+    LoadOptions {
+        models_dir: config.models_dir.clone(),
+        threads: config.threads,
+        prompts: config.prompts.clone(),
+        calls: CallOptions { limits, sampling, seed: config.seed },
+    }
 }
 
 /// The longest prompt of those over the shared functions; `None` where there are too few for a

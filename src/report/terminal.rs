@@ -219,8 +219,9 @@ impl<W: Write> Terminal<W> {
         ));
     }
 
-    /// Names the prompts with problems, then closes with calls, seconds and calls a second.
-    pub fn end(&mut self, summary: &Summary) {
+    /// Names the prompts with problems, then closes with calls, seconds, calls a second and the
+    /// file that has the calls; `None` means stdout.
+    pub fn end(&mut self, summary: &Summary, written_to: Option<&Path>) {
         for problem in std::mem::take(&mut self.problems) {
             self.line(&problem);
         }
@@ -228,7 +229,10 @@ impl<W: Write> Terminal<W> {
             self.line(&format!("and {} prompts more", self.n_problems - MAX_PROBLEMS));
         }
         if self.verbosity != Verbosity::Quiet {
-            self.line(&closing(summary));
+            let place = written_to.map_or(String::new(), |path| {
+                format!("; written to {}", escape(&path.display().to_string()))
+            });
+            self.line(&(closing(summary) + &place));
         }
         self.clear();
     }
@@ -401,7 +405,7 @@ mod tests {
             summary.add(&report);
         }
         summary.elapsed = Duration::from_millis(500);
-        terminal.end(&summary);
+        terminal.end(&summary, None);
         drop(terminal);
         String::from_utf8(out).unwrap()
     }
@@ -450,7 +454,7 @@ mod tests {
         for (verbosity, closing) in [
             (
                 Verbosity::Normal,
-                "23 calls in 1.0 s, 23.00 calls a second; 22 failed; 1 cut at a limit\n",
+                "23 calls in 1.0 s, 23.00 calls a second; 22 failed; 1 cut at a limit; written to out/a\\u001bb.json\n",
             ),
             (Verbosity::Quiet, ""),
         ] {
@@ -465,7 +469,8 @@ mod tests {
                 terminal.finished(index, &record("", "{}"), &failed);
             }
             let elapsed = Duration::from_secs(1);
-            terminal.end(&Summary { calls: 23, failed: 22, cut: 1, elapsed });
+            let summary = Summary { calls: 23, failed: 22, cut: 1, elapsed };
+            terminal.end(&summary, Some(Path::new("out/a\u{1b}b.json")));
             drop(terminal);
             let text = String::from_utf8(out).unwrap();
             let prompt = r#""Ring\u001b[2J\ntwice""#;

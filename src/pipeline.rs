@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow, ensure};
 use crate::config::{GrammarConfig, Job, ModelJob, RunConfig, Source};
 use crate::definitions::{self, FunctionDef};
 use crate::grammar::lower::{self, Unsupported};
-use crate::grammar::print;
+use crate::grammar::{GrammarError, print};
 use crate::input;
 use crate::interrupt::Interrupt;
 use crate::models::{self, FetchConfig, FetchRequest, Progress};
@@ -40,10 +40,22 @@ fn read_functions(source: &Source) -> anyhow::Result<Vec<FunctionDef>> {
 fn emit_grammar(config: &GrammarConfig) -> anyhow::Result<Exit> {
     let functions = read_functions(&config.functions)?;
     ensure!(!functions.is_empty(), no_functions(&config.functions));
-    let calls = lower::calls(&functions, Unsupported::LeaveOut)
-        .with_context(|| config.functions.to_string())?;
-    output::print(&print::gbnf(&calls.grammar))?;
-    Ok(if calls.refused.is_empty() { Exit::Done } else { Exit::SomeFailed })
+    match lower::calls(&functions, Unsupported::LeaveOut) {
+        Ok(calls) => {
+            output::print(&print::gbnf(&calls.grammar))?;
+            Ok(if calls.refused.is_empty() { Exit::Done } else { Exit::SomeFailed })
+        }
+        // No grammar is left, but what was left out is still told.
+        Err(GrammarError::NoFunctions { refused }) => {
+            let mut text = String::new();
+            for (function, (_, error)) in functions.iter().zip(&refused) {
+                text.push_str(&print::comment(&lower::left_out(function, error)));
+            }
+            output::print(&text)?;
+            Ok(Exit::SomeFailed)
+        }
+        Err(error) => Err(error).with_context(|| config.functions.to_string()),
+    }
 }
 
 fn no_functions(source: &Source) -> String {

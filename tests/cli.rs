@@ -375,3 +375,23 @@ fn a_closed_stdout_is_no_error_and_a_full_one_is() {
         compare(folder, arguments, &output, (2, "", stderr));
     }
 }
+
+#[test]
+fn functions_that_cannot_be_expressed_are_comments_of_the_grammar() {
+    let folder = folder();
+    let bad = r#"{"name": "fn_bad", "parameters": {"n": {"type": "integer", "minimum": 1}}}"#;
+    let emit = "--functions_definition functions.json --emit-grammar";
+    let comment = |at: u8| {
+        format!("# fn_bad: left out: /{at}/parameters/n/minimum: \"minimum\" is not supported\n")
+    };
+
+    fs::write(folder.path().join("functions.json"), format!("[{bad}]")).unwrap();
+    check(folder.path(), emit, 1, &comment(0), "");
+
+    let mixed = format!("{},{bad}]", FUNCTIONS.trim_end_matches(']'));
+    fs::write(folder.path().join("functions.json"), mixed).unwrap();
+    check(folder.path(), emit, 1, &format!("{}root ::= …", comment(1)), "");
+
+    fs::write(folder.path().join("functions.json"), FUNCTIONS).unwrap();
+    check(folder.path(), emit, 0, "root ::= …", "");
+}

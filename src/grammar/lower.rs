@@ -79,11 +79,7 @@ pub fn calls(
                         productions.push(Expr::Rule(lower.name_alone(function, &error)));
                     }
                     Unsupported::LeaveOut => {
-                        left_out.push(format!(
-                            "{}: left out: {}",
-                            function.name,
-                            error.in_file(function)
-                        ));
+                        left_out.push(self::left_out(function, &error));
                     }
                 }
                 refused.push((function.name.clone(), error));
@@ -103,6 +99,12 @@ pub fn calls(
     let grammar = Grammar::new(rules)?;
     check(&grammar)?;
     Ok(CallGrammar { grammar, refused })
+}
+
+/// What a comment says of a function whose schema cannot be expressed.
+#[must_use]
+pub fn left_out(function: &FunctionDef, error: &SchemaError) -> String {
+    format!("{}: left out: {}", function.name, error.in_file(function))
 }
 
 struct Lower {

@@ -15,9 +15,7 @@ pub fn gbnf(grammar: &Grammar) -> String {
     let mut text = String::new();
     for rule in grammar.rules() {
         for line in &rule.comment {
-            text.push_str("# ");
-            text.extend(line.chars().map(|c| if is_hidden(c) { ' ' } else { c }));
-            text.push('\n');
+            text.push_str(&comment(line));
         }
         text.push_str(rule.name.as_str());
         text.push_str(" ::= ");
@@ -25,6 +23,13 @@ pub fn gbnf(grammar: &Grammar) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A comment line of a GBNF text, its end of line included.
+#[must_use]
+pub fn comment(line: &str) -> String {
+    let visible: String = line.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect();
+    format!("# {visible}\n")
 }
 
 /// What stands around an expression, from what binds least to what binds most.

@@ -57,7 +57,7 @@ fn a_run_writes_its_calls() {
         ADD,
         "--output new/calls.json",
         0,
-        "1 call in … s, … calls a second\n",
+        "1 call in … s, … calls a second; written to new/calls.json\n",
         "new/calls.json",
     );
     let compact: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -87,7 +87,7 @@ fn a_value_that_is_cut_and_a_function_that_cannot_be_called_are_told() {
     let cut = r#"the value of "text" was cut at 2 tokens (--max-value-tokens)"#;
     let bad = r#""fn_bad" cannot be called: /1/functions/0/parameters/text/pattern: "pattern" is not supported"#;
     let stderr = format!(
-        "prompt 1 \"Note it\": {cut}\nprompt 2 \"Bad\": {bad}\n3 calls in … s, … calls a second; 1 failed; 1 cut at a limit\n"
+        "prompt 1 \"Note it\": {cut}\nprompt 2 \"Bad\": {bad}\n3 calls in … s, … calls a second; 1 failed; 1 cut at a limit; written to calls.jsonl\n"
     );
     let arguments = "--max-value-tokens 2 --output calls.jsonl";
     let found = check(prompts, arguments, 1, &format!("…{stderr}"), "calls.jsonl");

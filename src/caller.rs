@@ -9,9 +9,10 @@ use crate::engine::decode::{self, DecodeError, Generation, Limits, Sequence, Sta
 use crate::engine::gate::{Random, Sampling};
 use crate::engine::prefix::{self, Prefix};
 use crate::engine::{Backend, SequenceId, TokenId};
-use crate::grammar::lower::{self, Unsupported};
+use crate::grammar::lower::{self, Options, Unsupported};
 use crate::grammar::recognize::Recognizer;
 use crate::grammar::{GrammarError, print};
+use crate::schema::Undeclared;
 use crate::prompt::{PromptError, PromptWriter};
 use crate::validate::{FunctionCall, ValidateError, Validator};
 
@@ -32,15 +33,21 @@ pub struct FunctionSet {
 impl FunctionSet {
     /// Compiles the definitions into a grammar, its recognizer and a validator.
     ///
-    /// A function whose schema cannot be expressed stays a choice; a request that chooses it fails.
+    /// A function whose schema cannot be expressed stays a choice; a request that chooses it fails. With
+    /// `lenient` what cannot be expressed is left to the validator instead.
+    ///
+    /// llama.cpp holds the text to all that the schemas allow; our recognizer leaves out keys that they
+    /// do not declare, which a model would only make up.
     ///
     /// # Errors
     /// [`GrammarError`] where there is no function, or the set is beyond a limit.
-    pub fn compile(functions: Vec<FunctionDef>) -> Result<Self, GrammarError> {
-        let calls = lower::calls(&functions, Unsupported::Keep)?;
-        let start = Recognizer::new(&calls.grammar)?;
-        let gbnf = print::gbnf(&calls.grammar);
-        let validator = Validator::new(&functions);
+    pub fn compile(functions: Vec<FunctionDef>, lenient: bool) -> Result<Self, GrammarError> {
+        let unsupported = if lenient { Unsupported::Widen } else { Unsupported::Keep };
+        let legal = Options { unsupported, undeclared: Undeclared::Allow };
+        let declared = Options { unsupported, undeclared: Undeclared::Omit };
+        let gbnf = print::gbnf(&lower::calls(&functions, legal)?.grammar);
+        let start = Recognizer::new(&lower::calls(&functions, declared)?.grammar)?;
+        let validator = Validator::new(&functions, legal);
         Ok(Self { functions, gbnf, start, validator, prefix: None })
     }
 

@@ -193,6 +193,15 @@ pub struct RunArgs {
     )]
     pub emit_grammar: Option<GrammarFormat>,
 
+    /// Leave what no grammar can express to the validator
+    ///
+    /// Without it a function whose schema asserts such a thing cannot be
+    /// called. With it the keyword is named in a warning and not enforced
+    /// while decoding; a call that breaks it fails its prompt.
+    /// [default: off]
+    #[arg(long, help_heading = "Model", verbatim_doc_comment)]
+    pub lenient: bool,
+
     /// A model of the catalogue, a GGUF file, or auto
     ///
     /// auto is the first of the catalogue's order that is present; `callme

@@ -55,6 +55,8 @@ pub struct RunConfig {
     pub temperature: f32,
     /// Of the random choices.
     pub seed: u64,
+    /// Whether what no grammar can express is left to the validator.
+    pub lenient: bool,
     /// How much is told on stderr.
     pub verbosity: Verbosity,
 }
@@ -66,6 +68,8 @@ pub struct GrammarConfig {
     pub functions: Source,
     /// The notation.
     pub format: GrammarFormat,
+    /// Whether what no grammar can express is left to the validator.
+    pub lenient: bool,
 }
 
 /// What to do about models.
@@ -162,7 +166,8 @@ fn emit_grammar(run: RunArgs, format: GrammarFormat) -> GrammarConfig {
     if run.output.is_some_and(|output| output != Path::new("-")) {
         tracing::warn!("the grammar goes to stdout; --output is not used");
     }
-    GrammarConfig { functions: functions(run.functions_definition), format }
+    let functions = functions(run.functions_definition);
+    GrammarConfig { functions, format, lenient: run.lenient }
 }
 
 fn functions(given: Option<PathBuf>) -> Source {
@@ -201,6 +206,7 @@ fn run_config(
         max_value_tokens,
         temperature: run.temperature.unwrap_or(0.0),
         seed: run.seed.unwrap_or(0),
+        lenient: run.lenient,
         verbosity,
     })
 }

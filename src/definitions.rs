@@ -113,6 +113,12 @@ impl FunctionDef {
         json!({"type": "function", "function": function})
     }
 
+    /// Whether the definition lists every argument there is, as the short and the older format do.
+    #[must_use]
+    pub fn lists_all(&self) -> bool {
+        !matches!(self.origin, Origin::Schema(_))
+    }
+
     /// JSON pointer in the user's file of a pointer inside `parameters`.
     ///
     /// Where the file has no such place (the `required` that the short format implies), it is the

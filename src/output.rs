@@ -12,7 +12,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::definitions::FunctionName;
 
@@ -26,7 +26,7 @@ pub struct Record {
     /// The function called; `None` where the prompt failed or none fits.
     pub name: Option<FunctionName>,
     /// The arguments, an object in the definition's order; empty without a call.
-    pub parameters: Map<String, Value>,
+    pub parameters: Value,
     /// Why there is no call, or what is wrong with it.
     pub error: Option<String>,
 }
@@ -361,7 +361,7 @@ impl Format {
 struct Entry<'a> {
     prompt: &'a str,
     name: Option<&'a str>,
-    parameters: &'a Map<String, Value>,
+    parameters: &'a Value,
 }
 
 /// A line of JSON lines.

@@ -11,12 +11,13 @@ use anyhow::{Context, anyhow, ensure};
 
 use crate::config::{GrammarConfig, Job, ModelJob, RunConfig, Source};
 use crate::definitions::{self, FunctionDef};
-use crate::grammar::lower::{self, Unsupported};
+use crate::grammar::lower::{self, Options, Unsupported};
 use crate::grammar::{GrammarError, print};
 use crate::input;
 use crate::interrupt::Interrupt;
 use crate::models::{self, FetchConfig, FetchRequest, Progress};
 use crate::output::{self, OutputFile, Record, Written};
+use crate::schema::Undeclared;
 use crate::report::{Exit, Summary, Terminal, Verbosity};
 
 /// Does a job.
@@ -40,7 +41,9 @@ fn read_functions(source: &Source) -> anyhow::Result<Vec<FunctionDef>> {
 fn emit_grammar(config: &GrammarConfig) -> anyhow::Result<Exit> {
     let functions = read_functions(&config.functions)?;
     ensure!(!functions.is_empty(), no_functions(&config.functions));
-    match lower::calls(&functions, Unsupported::LeaveOut) {
+    let unsupported = if config.lenient { Unsupported::Widen } else { Unsupported::LeaveOut };
+    let options = Options { unsupported, undeclared: Undeclared::Allow };
+    match lower::calls(&functions, options) {
         Ok(calls) => {
             output::print(&print::gbnf(&calls.grammar))?;
             Ok(if calls.refused.is_empty() { Exit::Done } else { Exit::SomeFailed })

@@ -1,4 +1,9 @@
-//! JSON Schema as a closed enum, [`Schema`]: what the grammar can express, and nothing else.
+//! JSON Schema as [`Schema`]: for every value, the alternatives that the grammar writes out.
+//!
+//! A schema is read in three steps: the document finds where references lead, each schema (and its
+//! negation) becomes a condition on each type, and the conditions that meet at one place are joined to
+//! a [`Node`] without references. So `allOf`, siblings of `$ref`, `if`, `not` and `oneOf` are a real
+//! intersection, union and complement.
 //!
 //! **Invariant:** every value that a [`Schema`] describes is valid against the JSON Schema it was
 //! parsed from.
@@ -6,75 +11,271 @@
 //! its JSON pointer, never a silent widening. Annotations, keys that no draft defines and unknown
 //! format names assert nothing and are passed over, as the standard says (JSON Schema 2020-12 core,
 //! section 6.5).
-//!
-//! # Known departures
-//!
-//! The grammar is narrower than the schema in these places; each line names the test that shows it.
-//!
-//! - Keys that are not declared are never generated where properties are declared
-//!   (`departures::undeclared_keys_are_never_generated`).
-//! - Properties come in the order of the definition
-//!   (`departures::property_order_is_the_definitions`).
-//! - White space is fixed to `", "` and `": "` (`departures::white_space_is_fixed`).
-//! - Without a `type`, `properties` means an object and `items` an array
-//!   (`departures::properties_without_type_mean_an_object`).
-//! - Where any value is allowed, it nests at most 16 deep
-//!   (`departures::any_value_nests_sixteen_deep`).
-//! - An integer has no fraction and no exponent, though `1.0` is one by the standard
-//!   (`departures::an_integer_is_digits`).
-//! - The members of `enum` and `const` are written as listed: `1` is not `1.0`, and no escape is
-//!   another's equal
-//!   (`departures::listed_values_are_written_as_listed`).
-//! - A raw U+007F is written as an escape (`departures::delete_is_escaped`).
-//! - The arguments are an object; a function whose schema declares none takes none
-//!   (`departures::an_open_object_at_the_top_takes_no_arguments`).
 
-use serde_json::{Map, Value};
+mod document;
+mod read;
+mod constraint;
+mod compile;
+mod flatten;
+mod contains;
 
-use crate::definitions::keywords::{Keyword, near_miss};
+use serde_json::Value;
+
+use self::compile::Compiler;
+pub(crate) use self::document::Draft;
+use self::flatten::flatten;
 use crate::definitions::{FunctionDef, child, kind};
+use crate::regular::{Dfa, TooLarge};
 
 /// Schemas nested deeper than this are refused; no real one comes near.
-pub const MAX_DEPTH: usize = 64;
+pub const MAX_DEPTH: usize = 128;
 
-const TYPES: &[&str] = &["null", "boolean", "integer", "number", "string", "array", "object"];
+/// A schema of more different places than this is refused.
+pub const MAX_NODES: usize = 50_000;
 
-/// What a value may be.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Schema {
-    /// Any JSON value.
-    Any,
-    /// `null`.
-    Null,
-    /// `true` or `false`.
-    Boolean,
-    /// A number without fraction.
-    Integer,
-    /// A number.
-    Number,
-    /// A string.
-    String,
-    /// Exactly one of these values, as `enum` and `const` list them; never empty.
-    Values(Vec<Value>),
-    /// An array of any length; without an item schema it is empty.
-    Array(Option<Box<Schema>>),
-    /// An object with these properties, in this order, and no others.
-    Object(Vec<Property>),
-    /// An object with any keys, whose values all have one schema.
-    Map(Box<Schema>),
-    /// One of several types; never empty, and no two of the same type.
-    Union(Vec<Schema>),
+/// What becomes of what a schema allows only because it says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undeclared {
+    /// It is allowed, as the standard says.
+    Allow,
+    /// Keys beside declared properties are left out, and without `type` `properties` means an object and
+    /// `items` an array: what whoever wrote the schema had in mind.
+    Omit,
 }
 
-/// One declared property of an object.
+/// How a schema is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// What becomes of what the schema does not declare.
+    pub undeclared: Undeclared,
+    /// Whether an assertion that cannot be expressed is left to the validator; otherwise it is an error.
+    pub lenient: bool,
+}
+
+impl Options {
+    /// All that the schema allows, and an error for what cannot be expressed.
+    pub const STRICT: Self = Self { undeclared: Undeclared::Allow, lenient: false };
+}
+
+/// What a value may be; the whole value is node 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schema {
+    nodes: Vec<Node>,
+    notes: Notes,
+}
+
+/// What is no error and yet worth a word.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Notes {
+    /// Keys that no draft defines.
+    n_unknown: usize,
+    /// The pointers of those that look like a keyword, with the keyword.
+    near_misses: Vec<(String, &'static str)>,
+    widened: Vec<SchemaError>,
+}
+
+/// One place in a [`Schema`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) usize);
+
+/// What a value at one place may be: any of these alternatives.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Node {
+    /// Any value at all; nothing else is said then.
+    pub any: bool,
+    /// `null`.
+    pub null: bool,
+    /// `false`, `true`.
+    pub booleans: [bool; 2],
+    /// Numbers; no two overlap.
+    pub numbers: Vec<Numbers>,
+    /// Whether every number here is a `number` by its type, so that `2` is output as `2.0`.
+    pub decimal: bool,
+    /// Strings.
+    pub strings: Vec<Strings>,
+    /// Arrays.
+    pub arrays: Vec<Array>,
+    /// Objects.
+    pub objects: Vec<Object>,
+}
+
+/// Texts of numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Numbers {
+    /// Any number.
+    Number,
+    /// Any integer.
+    Integer,
+    /// These, as listed.
+    Listed(Vec<String>),
+    /// The texts of an automaton.
+    Language(Dfa),
+}
+
+/// Strings, before they are written as JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Strings {
+    /// Any of a length in code points.
+    Length {
+        /// Fewest.
+        min: usize,
+        /// Most, if there is a most.
+        max: Option<usize>,
+    },
+    /// These.
+    Listed(Vec<String>),
+    /// Those of an automaton.
+    Language(Dfa),
+}
+
+/// An array.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// The first items, one by one; a shorter array has the first of them.
+    pub prefix: Vec<NodeId>,
+    /// The items after those.
+    pub items: Items,
+    /// Fewest items, those of the prefix included.
+    pub min: usize,
+    /// Most items, if there is a most.
+    pub max: Option<usize>,
+}
+
+/// The items after an array's prefix.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Items {
+    /// There are none.
+    None,
+    /// Each is of this kind.
+    Each(NodeId),
+    /// Each is of one of two kinds, and the number of the good ones is bounded.
+    Contains {
+        /// Those that count.
+        good: NodeId,
+        /// Those that do not.
+        bad: NodeId,
+        /// Fewest good ones.
+        min: usize,
+        /// Most good ones, if there is a most.
+        max: Option<usize>,
+    },
+    /// Each is one of these texts, and no two are the same.
+    Distinct(Vec<String>),
+}
+
+/// An object: its properties in this order, then other members in any order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object {
+    /// The properties that have a name in the schema.
+    pub properties: Vec<Property>,
+    /// Other members, by their keys; no two have a key in common.
+    pub others: Vec<Others>,
+    /// Fewest members, or 0 where the required ones are enough.
+    pub min: usize,
+    /// Most members, if there is a most.
+    pub max: Option<usize>,
+}
+
+/// One named property of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Property {
     /// The key.
     pub name: String,
     /// What its value may be.
-    pub schema: Schema,
+    pub node: NodeId,
     /// Whether every object has it.
     pub required: bool,
+}
+
+/// Members that are not named.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Others {
+    /// Their keys; none is the name of a property.
+    pub keys: Dfa,
+    /// What their values may be.
+    pub node: NodeId,
+}
+
+impl Numbers {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Number | Self::Integer => false,
+            Self::Listed(texts) => texts.is_empty(),
+            Self::Language(language) => language.is_empty(),
+        }
+    }
+
+    fn language(&self) -> Dfa {
+        let every = crate::regular::number::Interval::default();
+        match self {
+            Self::Number => crate::regular::number::numbers(&every, &[]).unwrap_or_else(|_| Dfa::empty()),
+            Self::Integer => crate::regular::number::integers(&every, &[]).unwrap_or_else(|_| Dfa::empty()),
+            Self::Listed(texts) => Dfa::of_strings(texts.iter().map(String::as_str)),
+            Self::Language(language) => language.clone(),
+        }
+    }
+}
+
+impl Strings {
+    /// The strings as an automaton.
+    ///
+    /// # Errors
+    ///
+    /// [`TooLarge`] for lengths beyond its limit.
+    pub fn language(&self) -> Result<Dfa, TooLarge> {
+        match self {
+            Self::Length { min: 0, max: None } => Ok(Dfa::any()),
+            Self::Length { min, max } => {
+                let bound = |n: usize| u32::try_from(n).map_err(|_| TooLarge);
+                Dfa::with_length(bound(*min)?, max.map(bound).transpose()?)
+            }
+            Self::Listed(texts) => Ok(Dfa::of_strings(texts.iter().map(String::as_str))),
+            Self::Language(language) => Ok(language.clone()),
+        }
+    }
+}
+
+impl Schema {
+    /// The place of the whole value.
+    pub const ROOT: NodeId = NodeId(0);
+
+    /// What a value at a place may be.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0]
+    }
+
+    /// What [`Options::lenient`] left to the validator.
+    #[must_use]
+    pub fn widened(&self) -> &[SchemaError] {
+        &self.notes.widened
+    }
+
+    /// Passes on what is no error and yet worth a word.
+    pub(crate) fn tell(&self) {
+        let Notes { n_unknown, near_misses, widened } = &self.notes;
+        if *n_unknown > 0 {
+            tracing::debug!(
+                n_keys = *n_unknown,
+                "keys that no draft of JSON Schema defines are ignored"
+            );
+        }
+        for (pointer, keyword) in near_misses {
+            tracing::warn!(
+                pointer = %pointer.escape_debug(),
+                keyword,
+                "an unknown key in a schema looks like a misspelt keyword"
+            );
+        }
+        for error in widened {
+            tracing::warn!(%error, "not in the grammar, left to the validator");
+        }
+    }
+
+    /// How many places there are.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
 }
 
 /// Why a schema cannot be expressed.
@@ -105,6 +306,33 @@ pub enum SchemaProblem {
     /// An assertion that the grammar cannot express.
     #[error("is not supported")]
     Unsupported,
+    /// An assertion whose opposite the grammar cannot express.
+    #[error("is not supported where its opposite is needed (in not, if, oneOf or contains)")]
+    NegationUnsupported,
+    /// An array without duplicates of items that are not a short list of values.
+    #[error("is not supported for items that are not a short list of values")]
+    EndlesslyManyItems,
+    /// A pattern that no automaton recognizes, or none of a bearable size.
+    #[error("is not supported: {message}")]
+    Pattern {
+        /// What is the matter.
+        message: String,
+    },
+    /// A number that is not computed with.
+    #[error("is not supported: {message}")]
+    Number {
+        /// What is the matter.
+        message: String,
+    },
+    /// A reference out of the document.
+    #[error("refers to {reference:?}, which is not in this schema; put the schema under \"$defs\"")]
+    Unresolved {
+        /// The reference as it stands.
+        reference: String,
+    },
+    /// A schema that is defined as itself.
+    #[error("refers to itself without a property or an item between")]
+    Circular,
     /// No type of JSON.
     #[error("has the unknown type {name:?}")]
     UnknownType {
@@ -122,37 +350,49 @@ pub enum SchemaProblem {
     /// The keyword leaves no value at all.
     #[error("leaves no value that would be valid")]
     Unsatisfiable,
-    /// Arguments that are no object.
-    #[error("must make the arguments an object")]
-    ArgumentsNotAnObject,
     /// Nested too deep.
     #[error("nests deeper than {MAX_DEPTH} schemas")]
     TooDeep,
+    /// Too many combinations of `anyOf`, `oneOf`, `dependencies` and the like.
+    #[error("has more than {} combinations of its parts", constraint::MAX_ALTERNATIVES)]
+    TooManyAlternatives,
+    /// Too many `patternProperties` at one place.
+    #[error("has too many patterns of keys at one place")]
+    TooManyPatterns,
+    /// Out of bounds in another way.
+    #[error("makes a grammar that is too large")]
+    TooLarge,
 }
 
-/// Reads the schema of a function's arguments: an object, empty where none are declared.
+impl SchemaProblem {
+    /// Whether it is a limit of ours, and not a mistake in the schema.
+    fn is_a_limit(&self) -> bool {
+        !matches!(self, Self::UnknownType { .. } | Self::Malformed { .. } | Self::Unsatisfiable)
+    }
+}
+
+/// Reads a schema.
 ///
 /// ```
-/// use call_me_maybe::schema::{Schema, parse};
+/// use call_me_maybe::schema::{Options, parse};
 ///
-/// let schema = serde_json::json!({"properties": {"n": {"type": "integer", "minimum": 1}}});
-/// let error = parse(&schema).unwrap_err();
-/// assert_eq!(error.to_string(), "/properties/n/minimum: \"minimum\" is not supported");
+/// let schema = serde_json::json!({"properties": {"n": {"$ref": "https://example.com/n"}}});
+/// let error = parse(&schema, Options::STRICT).unwrap_err();
+/// assert!(error.to_string().starts_with(r#"/properties/n/$ref: "$ref" refers to "https://"#));
 /// ```
 ///
 /// # Errors
 ///
 /// [`SchemaError`] names the keyword that cannot be expressed and its JSON pointer.
-pub fn parse(parameters: &Value) -> Result<Schema, SchemaError> {
-    let mut parser = Parser::default();
-    let schema = parser.arguments(parameters);
-    parser.tell();
-    schema
-}
-
-/// [`parse`] for one who comes second: what there is to tell was told then.
-pub(crate) fn parse_again(parameters: &Value) -> Result<Schema, SchemaError> {
-    Parser::default().arguments(parameters)
+pub fn parse(schema: &Value, options: Options) -> Result<Schema, SchemaError> {
+    let (mut compiler, root) = Compiler::new(schema, options);
+    let nodes = flatten(&mut compiler, &root, options.undeclared);
+    let notes = Notes {
+        n_unknown: compiler.n_unknown,
+        near_misses: compiler.near_misses,
+        widened: compiler.widened,
+    };
+    Ok(Schema { nodes: nodes?, notes })
 }
 
 fn error(keyword: &str, pointer: &str, reason: SchemaProblem) -> SchemaError {
@@ -168,270 +408,4 @@ fn error_at(pointer: &str, reason: SchemaProblem) -> SchemaError {
 
 fn malformed(keyword: &str, pointer: &str, expected: &'static str, found: &Value) -> SchemaError {
     error(keyword, pointer, SchemaProblem::Malformed { expected, found: kind(found) })
-}
-
-#[derive(Default)]
-struct Parser {
-    /// Keys that no draft defines.
-    n_unknown: usize,
-    /// The pointers of those that look like a keyword, with the keyword.
-    near_misses: Vec<(String, &'static str)>,
-}
-
-impl Parser {
-    fn arguments(&mut self, parameters: &Value) -> Result<Schema, SchemaError> {
-        if !matches!(parameters, Value::Object(_) | Value::Bool(true)) {
-            return Err(error("type", "", SchemaProblem::ArgumentsNotAnObject));
-        }
-        let schema = self.schema(parameters, "", 0)?;
-        match schema {
-            Schema::Map(values) if *values == Schema::Any => Ok(Schema::Object(Vec::new())),
-            Schema::Any => Ok(Schema::Object(Vec::new())),
-            Schema::Object(_) | Schema::Map(_) => Ok(schema),
-            _ => {
-                let keyword = ["type", "enum", "const"]
-                    .into_iter()
-                    .find(|key| parameters.get(key).is_some())
-                    .unwrap_or("type");
-                Err(error(keyword, "", SchemaProblem::ArgumentsNotAnObject))
-            }
-        }
-    }
-
-    /// Passes on what is no error and yet worth a word.
-    fn tell(&self) {
-        if self.n_unknown > 0 {
-            tracing::debug!(
-                n_keys = self.n_unknown,
-                "keys that no draft of JSON Schema defines are ignored"
-            );
-        }
-        for (pointer, keyword) in &self.near_misses {
-            tracing::warn!(
-                pointer = %pointer.escape_debug(),
-                keyword,
-                "an unknown key in a schema looks like a misspelt keyword"
-            );
-        }
-    }
-
-    fn schema(
-        &mut self,
-        schema: &Value,
-        pointer: &str,
-        depth: usize,
-    ) -> Result<Schema, SchemaError> {
-        if depth > MAX_DEPTH {
-            return Err(error_at(pointer, SchemaProblem::TooDeep));
-        }
-        let map = match schema {
-            Value::Object(map) => map,
-            Value::Bool(true) => return Ok(Schema::Any),
-            Value::Bool(false) => return Err(error_at(pointer, SchemaProblem::Unsatisfiable)),
-            other => {
-                let (expected, found) = ("a schema", kind(other));
-                return Err(error_at(pointer, SchemaProblem::Malformed { expected, found }));
-            }
-        };
-        self.refuse_unsupported(map, pointer)?;
-        if map.contains_key("enum") || map.contains_key("const") {
-            return values(map, pointer);
-        }
-        let mut parts = Vec::new();
-        for name in types(map, pointer)? {
-            let part = match name {
-                "null" => Schema::Null,
-                "boolean" => Schema::Boolean,
-                "integer" => Schema::Integer,
-                "number" => Schema::Number,
-                "string" => Schema::String,
-                "array" => self.array(map, pointer, depth)?,
-                "object" => self.object(map, pointer, depth)?,
-                other => {
-                    let reason = SchemaProblem::UnknownType { name: other.to_owned() };
-                    return Err(error("type", pointer, reason));
-                }
-            };
-            if !parts.contains(&part) {
-                parts.push(part);
-            }
-        }
-        Ok(match parts.pop() {
-            None => Schema::Any,
-            Some(only) if parts.is_empty() => only,
-            Some(last) => {
-                parts.push(last);
-                Schema::Union(parts)
-            }
-        })
-    }
-
-    /// Passes over what asserts nothing, and refuses what we cannot express.
-    fn refuse_unsupported(
-        &mut self,
-        map: &Map<String, Value>,
-        pointer: &str,
-    ) -> Result<(), SchemaError> {
-        for (key, value) in map {
-            match Keyword::of(key, value) {
-                Keyword::Expressed | Keyword::Annotation => {}
-                Keyword::Assertion => return Err(error(key, pointer, SchemaProblem::Unsupported)),
-                Keyword::Unknown => {
-                    self.n_unknown += 1;
-                    if let Some(keyword) = near_miss(key) {
-                        self.near_misses.push((child(pointer, key), keyword));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn array(
-        &mut self,
-        map: &Map<String, Value>,
-        pointer: &str,
-        depth: usize,
-    ) -> Result<Schema, SchemaError> {
-        let items = match map.get("items") {
-            None => Some(Schema::Any),
-            Some(Value::Bool(false)) => None,
-            // A list is the tuple of draft 4.
-            Some(Value::Array(_)) => {
-                return Err(error("items", pointer, SchemaProblem::Unsupported));
-            }
-            Some(items) => Some(self.schema(items, &child(pointer, "items"), depth + 1)?),
-        };
-        Ok(Schema::Array(items.map(Box::new)))
-    }
-
-    fn object(
-        &mut self,
-        map: &Map<String, Value>,
-        pointer: &str,
-        depth: usize,
-    ) -> Result<Schema, SchemaError> {
-        let required = required(map, pointer)?;
-        let none = Map::new();
-        let declared = match map.get("properties") {
-            None => &none,
-            Some(Value::Object(declared)) => declared,
-            Some(other) => return Err(malformed("properties", pointer, "an object", other)),
-        };
-        // `None`: other keys are not allowed.
-        let others = match map.get("additionalProperties") {
-            None | Some(Value::Bool(true)) => Some(Schema::Any),
-            Some(Value::Bool(false)) => None,
-            Some(schema) => {
-                Some(self.schema(schema, &child(pointer, "additionalProperties"), depth + 1)?)
-            }
-        };
-        if !declared.is_empty() && others.as_ref().is_some_and(|schema| *schema != Schema::Any) {
-            return Err(error("additionalProperties", pointer, SchemaProblem::Unsupported));
-        }
-        let mut properties = Vec::new();
-        let place = child(pointer, "properties");
-        for (name, schema) in declared {
-            let required = required.contains(&name.as_str());
-            if *schema == Value::Bool(false) && !required {
-                continue;
-            }
-            let schema = self.schema(schema, &child(&place, name), depth + 1)?;
-            properties.push(Property { name: name.clone(), schema, required });
-        }
-        for name in required.into_iter().filter(|name| !declared.contains_key(*name)) {
-            let Some(schema) = others.clone() else {
-                return Err(error("required", pointer, SchemaProblem::Unsatisfiable));
-            };
-            properties.push(Property { name: name.to_owned(), schema, required: true });
-        }
-        Ok(match others {
-            Some(schema) if properties.is_empty() && declared.is_empty() => {
-                Schema::Map(Box::new(schema))
-            }
-            _ => Schema::Object(properties),
-        })
-    }
-}
-
-/// The types that `type` names, or that other keywords imply; none at all means any value.
-fn types<'a>(map: &'a Map<String, Value>, pointer: &str) -> Result<Vec<&'a str>, SchemaError> {
-    match map.get("type") {
-        Some(Value::String(name)) => Ok(vec![name]),
-        Some(Value::Array(names)) if !names.is_empty() => names
-            .iter()
-            .map(|name| {
-                name.as_str().ok_or_else(|| {
-                    malformed("type", pointer, "a string or an array of strings", name)
-                })
-            })
-            .collect(),
-        Some(other) => Err(malformed("type", pointer, "a string or an array of strings", other)),
-        None => {
-            let object = ["properties", "required", "additionalProperties"];
-            if object.iter().any(|key| map.contains_key(*key)) {
-                Ok(vec!["object"])
-            } else if map.contains_key("items") {
-                Ok(vec!["array"])
-            } else {
-                Ok(Vec::new())
-            }
-        }
-    }
-}
-
-fn required<'a>(map: &'a Map<String, Value>, pointer: &str) -> Result<Vec<&'a str>, SchemaError> {
-    let mut names = Vec::new();
-    match map.get("required") {
-        None => {}
-        Some(Value::Array(list)) => {
-            for name in list {
-                let name = name
-                    .as_str()
-                    .ok_or_else(|| malformed("required", pointer, "an array of strings", name))?;
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-        }
-        Some(other) => return Err(malformed("required", pointer, "an array of strings", other)),
-    }
-    Ok(names)
-}
-
-/// The members of `enum`, or the `const`, that the other keywords beside it allow.
-fn values(map: &Map<String, Value>, pointer: &str) -> Result<Schema, SchemaError> {
-    let (keyword, listed) = match (map.get("enum"), map.get("const")) {
-        (Some(Value::Array(members)), _) => ("enum", members.clone()),
-        (Some(other), _) => return Err(malformed("enum", pointer, "an array", other)),
-        (None, Some(value)) => ("const", vec![value.clone()]),
-        (None, None) => ("enum", Vec::new()),
-    };
-    if let Some(name) = types(map, pointer)?.into_iter().find(|name| !TYPES.contains(name)) {
-        let reason = SchemaProblem::UnknownType { name: name.to_owned() };
-        return Err(error("type", pointer, reason));
-    }
-    let beside: Map<String, Value> = map
-        .iter()
-        .filter(|(key, value)| *key != keyword && Keyword::of(key, value) == Keyword::Expressed)
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
-    let mut members: Vec<Value> = Vec::with_capacity(listed.len());
-    let allowed = if beside.is_empty() {
-        None
-    } else {
-        let validator = jsonschema::validator_for(&Value::Object(beside))
-            .map_err(|_| error(keyword, pointer, SchemaProblem::Unsupported))?;
-        Some(validator)
-    };
-    for member in listed {
-        let fits = allowed.as_ref().is_none_or(|validator| validator.is_valid(&member));
-        if fits && !members.contains(&member) {
-            members.push(member);
-        }
-    }
-    if members.is_empty() {
-        return Err(error(keyword, pointer, SchemaProblem::Unsatisfiable));
-    }
-    Ok(Schema::Values(members))
 }

@@ -42,6 +42,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::definitions::{self, DefinitionError, FunctionDef};
+use crate::grammar::lower;
 use crate::schema::{self, SchemaError};
 use crate::validate::{FunctionCall, ValidateError, Validator};
 
@@ -128,13 +129,13 @@ impl<T: DeserializeOwned + JsonSchema> Functions<T> {
         let definitions =
             definitions::from_value(&Value::Array(values), "").map_err(TypeError::Definition)?;
         for function in &definitions {
-            schema::parse(&function.parameters).map_err(|source| TypeError::Unsupported {
+            schema::parse(&function.parameters, schema::Options::STRICT).map_err(|source| TypeError::Unsupported {
                 function: function.name.to_string(),
                 type_name: std::any::type_name::<T>(),
                 source: Box::new(source),
             })?;
         }
-        let validator = Validator::new(&definitions);
+        let validator = Validator::new(&definitions, lower::Options::LEGAL);
         Ok(Self { definitions, shapes, validator, of: PhantomData })
     }
 

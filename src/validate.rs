@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
 use crate::definitions::{FunctionDef, FunctionName};
-use crate::schema::{self, Schema, SchemaError};
+use crate::grammar::lower;
+use crate::schema::{Draft, Items, NodeId, Schema, SchemaError};
 
 /// A call that is valid against the definition of its function.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,10 +78,11 @@ pub enum ValidateError {
 /// Checks calls of a list of functions; each schema is compiled once.
 ///
 /// ```
+/// use call_me_maybe::grammar::lower::Options;
 /// use call_me_maybe::validate::Validator;
 ///
 /// let file = br#"[{"name": "fn_wait", "parameters": {"seconds": {"type": "number"}}}]"#;
-/// let validator = Validator::new(&call_me_maybe::definitions::parse(file)?);
+/// let validator = Validator::new(&call_me_maybe::definitions::parse(file)?, Options::LEGAL);
 /// let call = validator.validate(r#"{"name": "fn_wait", "arguments": {"seconds": 12}}"#)?;
 /// assert_eq!(call.parameters.to_string(), r#"{"seconds":12.0}"#);
 /// assert!(validator.validate(r#"{"name": "fn_wait", "arguments": {"seconds": "12"}}"#).is_err());
@@ -122,9 +124,9 @@ struct Text<'a> {
 impl Validator {
     /// Compiles the schemas. A schema that is no good is an error of its function's calls alone.
     #[must_use]
-    pub fn new(functions: &[FunctionDef]) -> Self {
+    pub fn new(functions: &[FunctionDef], options: lower::Options) -> Self {
         let functions = functions.iter().map(|function| {
-            let check = check(function);
+            let check = check(function, options);
             (function.name.to_string(), Function { name: function.name.clone(), check })
         });
         Self { functions: functions.collect() }
@@ -161,20 +163,23 @@ impl Validator {
         let parameters = as_written(arguments).map_err(ValidateError::NotACall)?;
         let invalid =
             |pointer, message| ValidateError::Invalid { name: name.clone(), pointer, message };
-        if !parameters.is_object() {
-            return Err(invalid(String::new(), "the arguments are not an object".to_owned()));
-        }
         if let Err(error) = validator.validate(&parameters) {
             return Err(invalid(error.instance_path().as_str().to_owned(), error.to_string()));
         }
-        Ok(FunctionCall { name, parameters: with_fractions(parameters, schema) })
+        Ok(FunctionCall { name, parameters: with_fractions(parameters, schema, Schema::ROOT) })
     }
 }
 
-fn check(function: &FunctionDef) -> Result<Check, Trouble> {
-    let schema = schema::parse_again(&function.parameters)
+fn check(function: &FunctionDef, options: lower::Options) -> Result<Check, Trouble> {
+    let schema = lower::parse(function, options)
         .map_err(|error| Trouble::Refused(error.in_file(function)))?;
     let validator = jsonschema::options()
+        .with_draft(match Draft::of(&function.parameters) {
+            Draft::Draft4 => jsonschema::Draft::Draft4,
+            Draft::Draft7 => jsonschema::Draft::Draft7,
+            Draft::Draft201909 => jsonschema::Draft::Draft201909,
+            Draft::Draft202012 => jsonschema::Draft::Draft202012,
+        })
         .should_validate_formats(true)
         .build(&function.parameters)
         .map_err(|error| Trouble::Schema {
@@ -236,43 +241,48 @@ impl<'de> Deserialize<'de> for Members<'de> {
 }
 
 /// Appends `.0` to numbers without a fraction where the schema says `number`.
-fn with_fractions(value: Value, schema: &Schema) -> Value {
-    match (value, schema) {
-        (Value::Number(number), Schema::Number) => Value::Number(with_fraction(number)),
-        (Value::Array(items), Schema::Array(Some(item))) => {
-            items.into_iter().map(|value| with_fractions(value, item)).collect()
-        }
-        (Value::Object(members), Schema::Map(value)) => {
-            members.into_iter().map(|(key, inner)| (key, with_fractions(inner, value))).collect()
-        }
-        (Value::Object(members), Schema::Object(properties)) => {
-            let with_fractions = |(key, inner): (String, Value)| match properties
-                .iter()
-                .find(|property| property.name == key)
-            {
-                Some(property) => {
-                    let inner = with_fractions(inner, &property.schema);
-                    (key, inner)
-                }
-                None => (key, inner),
+fn with_fractions(value: Value, schema: &Schema, id: NodeId) -> Value {
+    let node = schema.node(id);
+    match value {
+        Value::Number(number) if node.decimal => Value::Number(with_fraction(number)),
+        Value::Array(items) => {
+            let mut kinds = node.arrays.iter();
+            let kind = match node.arrays.as_slice() {
+                [one] => Some(one),
+                _ => kinds.find(|kind| schema.is_array(kind, &items)),
             };
-            members.into_iter().map(with_fractions).collect()
-        }
-        (value, Schema::Union(parts)) => {
-            // Types of JSON do not overlap but for these two, where the digits are an integer's.
-            let integer = parts.contains(&Schema::Integer);
-            let part = parts.iter().find(|part| match part {
-                Schema::Number => value.is_number() && !integer,
-                Schema::Array(_) => value.is_array(),
-                Schema::Object(_) | Schema::Map(_) => value.is_object(),
-                _ => false,
+            let Some(kind) = kind else { return Value::Array(items) };
+            let items = items.into_iter().enumerate().map(|(index, item)| {
+                match (kind.prefix.get(index), &kind.items) {
+                    (Some(id), _) | (None, Items::Each(id)) => with_fractions(item, schema, *id),
+                    (None, Items::Contains { good, bad, .. }) => {
+                        let id = if schema.contains(*good, &item) { good } else { bad };
+                        with_fractions(item, schema, *id)
+                    }
+                    (None, Items::None | Items::Distinct(_)) => item,
+                }
             });
-            match part {
-                Some(part) => with_fractions(value, part),
-                None => value,
-            }
+            Value::Array(items.collect())
         }
-        (value, _) => value,
+        Value::Object(members) => {
+            let mut kinds = node.objects.iter();
+            let kind = match node.objects.as_slice() {
+                [one] => Some(one),
+                _ => kinds.find(|kind| schema.is_object(kind, &members)),
+            };
+            let Some(kind) = kind else { return Value::Object(members) };
+            let members = members.into_iter().map(|(key, inner)| {
+                match schema.member(kind, &key) {
+                    Some(id) => {
+                        let inner = with_fractions(inner, schema, id);
+                        (key, inner)
+                    }
+                    None => (key, inner),
+                }
+            });
+            Value::Object(members.collect())
+        }
+        other => other,
     }
 }
 
@@ -295,7 +305,7 @@ mod tests {
     #[track_caller]
     fn check(parameters: &str, arguments: &str, expected: &str) {
         let file = format!(r#"[{{"name": "f", "parameters": {parameters}}}]"#);
-        let validator = Validator::new(&parse(file.as_bytes()).unwrap());
+        let validator = Validator::new(&parse(file.as_bytes()).unwrap(), lower::Options::LEGAL);
         let text = format!(r#"{{"name": "f", "arguments": {arguments}}}"#);
         let found = match validator.validate(&text) {
             Ok(call) => call.parameters.to_string(),
@@ -388,7 +398,7 @@ mod tests {
         check(
             string,
             "[]",
-            r#"error: the arguments of "f" are not valid at "": the arguments are not an object"#,
+            r#"error: the arguments of "f" are not valid at "": [] is not of type "object""#,
         );
         check(
             r#"{"a": {"type": "string", "minLength": 3}}"#,
@@ -397,6 +407,7 @@ mod tests {
         );
         let validator = Validator::new(
             &parse(br#"{"name": "f", "parameters": {"a": {"type": "what"}}}"#).unwrap(),
+            lower::Options::LEGAL,
         );
         let error = |text: &str| validator.validate(text).unwrap_err().to_string();
         assert_eq!(

@@ -97,6 +97,11 @@ fn n_rules(expr: &Expr) -> u64 {
     if matches!(expr, Expr::Rule(_)) { 1 } else { inside(expr).max(1) }
 }
 
+/// How often something may be repeated at most for llama.cpp to keep the bound.
+pub(super) fn most_times(expr: &Expr) -> usize {
+    usize::try_from(u64::from(Repeat::LIMIT) / n_rules(expr).max(1)).unwrap_or(usize::MAX)
+}
+
 fn reachable(grammar: &Grammar, rules: &HashMap<&RuleName, &Rule>) -> Result<(), GrammarError> {
     let mut seen = HashSet::new();
     let mut open: Vec<&Rule> = grammar.rules().first().into_iter().collect();

@@ -26,7 +26,7 @@ impl Run {
         functions: Vec<FunctionDef>,
         requests: &[Request],
     ) -> anyhow::Result<Ended> {
-        let mut shared = FunctionSet::compile(functions);
+        let mut shared = FunctionSet::compile(functions, config.lenient);
         if let Err(error) = &shared
             && requests.iter().any(|request| request.functions.is_none())
         {
@@ -46,7 +46,7 @@ impl Run {
             }
         }
         for (index, request) in requests.iter().enumerate() {
-            let own = request.functions.clone().map(FunctionSet::compile);
+            let own = request.functions.clone().map(|own| FunctionSet::compile(own, config.lenient));
             let answered = match own.as_ref().unwrap_or(&shared) {
                 Err(error) => Err(Failure { reason: chain(error), report: None }),
                 Ok(set) => {
@@ -72,15 +72,13 @@ impl Run {
             prompt: request.prompt.clone(),
             id: request.id.clone(),
             name: None,
-            parameters: Map::new(),
+            parameters: Value::Object(Map::new()),
             error: None,
         };
         let report = match answered {
             Ok(Answer { call, generation }) => {
                 record.name = Some(call.name);
-                if let Value::Object(parameters) = call.parameters {
-                    record.parameters = parameters;
-                }
+                record.parameters = call.parameters;
                 record.error = cut_error(&generation);
                 report(&generation)
             }

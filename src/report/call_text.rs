@@ -4,7 +4,7 @@
 //! shown as it is. This is for reading only: nothing parses the result.
 //! **Invariant:** the result is escaped for the terminal.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::definitions::FunctionDef;
 
@@ -34,15 +34,20 @@ pub fn partial(text: &str, functions: &[FunctionDef]) -> String {
 
 /// The line for a finished call.
 #[must_use]
-pub fn whole(name: &str, parameters: &Map<String, Value>) -> String {
+pub fn whole(name: &str, parameters: &Value) -> String {
     let mut out = escape(name).into_owned();
     out.push('(');
-    for (index, (key, value)) in parameters.iter().enumerate() {
+    let members = parameters.as_object().into_iter().flatten().map(|(key, value)| (Some(key), value));
+    // Arguments that are no object have no key.
+    let whole = (!parameters.is_object()).then_some((None, parameters));
+    for (index, (key, value)) in members.chain(whole).enumerate() {
         if index > 0 {
             out.push_str(", ");
         }
-        out.push_str(&escape(key));
-        out.push('=');
+        if let Some(key) = key {
+            out.push_str(&escape(key));
+            out.push('=');
+        }
         let text = value.to_string();
         let mut scan = Scan { rest: &text, out, depth: 0 };
         // The text of a Value is whole, so the scan comes to its end.
@@ -83,10 +88,16 @@ impl<'a> Scan<'a> {
         self.expect(',')?;
         self.string()?;
         self.expect(':')?;
-        self.expect('{')?;
+        self.peek()?;
         self.out.push('(');
         let parameters =
             functions.iter().find(|function| function.name.as_str() == name).map(|f| &f.parameters);
+        if self.peek()? != '{' {
+            self.value(parameters)?;
+            self.out.push(')');
+            return Ok(());
+        }
+        self.expect('{')?;
         let mut first = true;
         while self.peek()? != '}' {
             if !first {
@@ -348,7 +359,7 @@ mod tests {
     fn a_finished_call_is_the_same_line() {
         for (text, expected) in CALLS {
             let value: Value = serde_json::from_str(text).unwrap();
-            let parameters = value["arguments"].as_object().unwrap();
+            let parameters = &value["arguments"];
             let line = whole(value["name"].as_str().unwrap(), parameters);
             // The output's numbers have their `.0` already; here they are as the model wrote them.
             let plain = partial(&value.to_string(), &[]);

@@ -73,7 +73,7 @@ impl<T: DeserializeOwned + JsonSchema> TypedCaller<T> {
     /// [`TypedError`], all but `Call` and `Cut`.
     pub fn load(model: &str, options: &LoadOptions) -> Result<Self, TypedError> {
         let functions = Functions::new()?;
-        let set = FunctionSet::compile(functions.definitions().to_vec())?;
+        let set = FunctionSet::compile(functions.definitions().to_vec(), false)?;
         let caller = load::load(model, options)?;
         Ok(Self { functions, set, caller, n_calls: 0 })
     }

@@ -11,21 +11,15 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::grammar::{Class, Expr, Rule, RuleName};
 
-/// How deep a value may nest where any is allowed.
-///
-/// A bound, because `serde_json` reads 128 levels and a grammar must not promise more; schemas may
-/// put `schema::MAX_DEPTH` levels around it.
-const ANY_DEPTH: u8 = 16;
-
 /// The rules that do not depend on the functions, in the order they are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lexical {
-    /// An array of any values.
-    AnyArray,
+    /// Any value.
+    Value,
     /// An object with any keys and values.
-    AnyObject,
-    /// A value at this depth of nesting, from 1.
-    Any(u8),
+    Object,
+    /// An array of any values.
+    Array,
     Number,
     Integer,
     Boolean,
@@ -39,10 +33,9 @@ pub(super) enum Lexical {
 impl Lexical {
     pub(super) fn name(self) -> RuleName {
         let name = match self {
-            Self::AnyArray => "any-array",
-            Self::AnyObject => "any-object",
-            Self::Any(1) => "any",
-            Self::Any(depth) => return RuleName(format!("any-{depth}")),
+            Self::Value => "value",
+            Self::Object => "object",
+            Self::Array => "array",
             Self::Number => "number",
             Self::Integer => "integer",
             Self::Boolean => "boolean",
@@ -58,15 +51,11 @@ impl Lexical {
     /// The rules that this one uses.
     fn uses(self) -> Vec<Self> {
         match self {
-            Self::AnyArray => vec![Self::Any(2)],
-            Self::AnyObject => vec![Self::Any(2), Self::String],
-            Self::Any(depth) => {
-                let mut uses = vec![Self::Number, Self::Boolean, Self::Null, Self::String];
-                if depth < ANY_DEPTH {
-                    uses.push(Self::Any(depth + 1));
-                }
-                uses
+            Self::Value => {
+                vec![Self::Object, Self::Array, Self::String, Self::Number, Self::Boolean, Self::Null]
             }
+            Self::Object => vec![Self::Value, Self::String],
+            Self::Array => vec![Self::Value],
             Self::String => vec![Self::Char],
             Self::Char => vec![Self::Escape],
             Self::Escape => vec![Self::Hex],
@@ -80,19 +69,14 @@ impl Lexical {
         let positive = || Expr::Class(Class::of(&[('1', '9')])).then(digit().any_times());
         let rule = |rule: Self| Expr::Rule(rule.name());
         match self {
-            Self::AnyArray => array(rule(Self::Any(2))),
-            Self::AnyObject => map(rule(Self::String), rule(Self::Any(2))),
-            Self::Any(depth) => {
-                let scalars = rule(Self::String)
-                    .or(rule(Self::Number))
-                    .or(rule(Self::Boolean))
-                    .or(rule(Self::Null));
-                if depth == ANY_DEPTH {
-                    return scalars.or(Expr::literal("[]")).or(Expr::literal("{}"));
-                }
-                let inner = || rule(Self::Any(depth + 1));
-                scalars.or(array(inner())).or(map(rule(Self::String), inner()))
-            }
+            Self::Value => rule(Self::String)
+                .or(rule(Self::Number))
+                .or(rule(Self::Boolean))
+                .or(rule(Self::Null))
+                .or(rule(Self::Array))
+                .or(rule(Self::Object)),
+            Self::Object => map(rule(Self::String), rule(Self::Value)),
+            Self::Array => array(rule(Self::Value)),
             Self::Number => {
                 let whole = Expr::literal("0").or(positive());
                 let fraction = Expr::literal(".").then(digit().at_least_once());
@@ -158,11 +142,10 @@ impl Lexical {
 
 /// The names of all of them, used or not, so that no other rule takes one.
 pub(super) fn names() -> impl Iterator<Item = RuleName> {
-    use Lexical::{
-        Any, AnyArray, AnyObject, Boolean, Char, Escape, Hex, Integer, Null, Number, String,
-    };
-    let fixed = [AnyArray, AnyObject, Number, Integer, Boolean, Null, String, Char, Escape, Hex];
-    fixed.into_iter().chain((1..=ANY_DEPTH).map(Any)).map(Lexical::name)
+    use Lexical::{Array, Boolean, Char, Escape, Hex, Integer, Null, Number, Object, String, Value};
+    [Value, Object, Array, Number, Integer, Boolean, Null, String, Char, Escape, Hex]
+        .into_iter()
+        .map(Lexical::name)
 }
 
 /// The rules of `used` and all that they use.

@@ -1,0 +1,205 @@
+//! A schema as a document: its draft, and where its references lead.
+//!
+//! **Invariant:** nothing outside the document is ever read.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use fluent_uri::{Uri, UriRef};
+use serde_json::{Map, Value};
+
+/// The drafts whose differences matter here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Draft {
+    /// Draft 4 and older.
+    Draft4,
+    /// Drafts 6 and 7.
+    Draft7,
+    /// 2019-09.
+    Draft201909,
+    /// 2020-12, also where nothing is said.
+    Draft202012,
+}
+
+impl Draft {
+    /// The draft that `$schema` names; without it, the newest that knows the spellings used.
+    pub(crate) fn of(schema: &Value) -> Self {
+        match schema.get("$schema").and_then(Value::as_str) {
+            Some(uri) if ["draft-03", "draft-04"].iter().any(|name| uri.contains(name)) => {
+                Self::Draft4
+            }
+            Some(uri) if ["draft-06", "draft-07"].iter().any(|name| uri.contains(name)) => {
+                Self::Draft7
+            }
+            Some(uri) if uri.contains("2019-09") => Self::Draft201909,
+            Some(_) => Self::Draft202012,
+            None => Self::Draft202012.min(oldest_spelling(schema)),
+        }
+    }
+
+    /// Whether `$ref` stands alone: up to draft 7 its siblings assert nothing.
+    pub(super) fn reference_stands_alone(self) -> bool {
+        self <= Self::Draft7
+    }
+}
+
+/// The newest draft that has the spellings of a schema and all inside it.
+fn oldest_spelling(schema: &Value) -> Draft {
+    let mut oldest = Draft::Draft202012;
+    let mut open = vec![schema];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(map) => {
+                let boolean = |key| map.get(key).is_some_and(Value::is_boolean);
+                if boolean("exclusiveMinimum") || boolean("exclusiveMaximum") {
+                    return Draft::Draft4;
+                }
+                if map.get("dependencies").is_some_and(Value::is_object) {
+                    oldest = oldest.min(Draft::Draft7);
+                }
+                if map.get("items").is_some_and(Value::is_array) {
+                    oldest = oldest.min(Draft::Draft201909);
+                }
+                open.extend(map.iter().filter(|(key, _)| !holds_values(key)).map(|(_, v)| v));
+            }
+            _ => {}
+        }
+    }
+    oldest
+}
+
+/// Whether what stands under a key is instances, not schemas.
+fn holds_values(key: &str) -> bool {
+    matches!(key, "enum" | "const" | "default" | "examples")
+}
+
+/// A whole schema and the places in it that have names.
+#[derive(Debug)]
+pub(super) struct Document<'a> {
+    pub(super) draft: Draft,
+    root: &'a Value,
+    /// By absolute URI without fragment, or with an anchor as fragment.
+    named: HashMap<String, &'a Value>,
+    /// The base URI of each schema that has another than the root's, by address.
+    bases: HashMap<*const Value, Rc<str>>,
+    base: Rc<str>,
+    /// How many places have each `$dynamicAnchor`.
+    n_dynamic: HashMap<&'a str, usize>,
+}
+
+/// The base of a schema that has no `$id`; RFC 3986, section 5.1.4, leaves the choice to us.
+const NO_BASE: &str = "callme:///";
+
+impl<'a> Document<'a> {
+    pub(super) fn new(root: &'a Value) -> Self {
+        let draft = Draft::of(root);
+        let base: Rc<str> = Rc::from(NO_BASE);
+        let mut document = Self {
+            draft,
+            root,
+            named: HashMap::new(),
+            bases: HashMap::new(),
+            base: Rc::clone(&base),
+            n_dynamic: HashMap::new(),
+        };
+        document.named.insert(NO_BASE.to_owned(), root);
+        document.index(base);
+        document
+    }
+
+    fn index(&mut self, base: Rc<str>) {
+        let mut open: Vec<(&'a Value, Rc<str>)> = vec![(self.root, base)];
+        while let Some((value, mut base)) = open.pop() {
+            match value {
+                Value::Array(items) => {
+                    open.extend(items.iter().map(|item| (item, Rc::clone(&base))));
+                }
+                Value::Object(map) => {
+                    if let Some(id) = self.id(map) {
+                        if let Some((uri, fragment)) = resolve(&base, id) {
+                            if fragment.is_empty() {
+                                base = Rc::from(uri.as_str());
+                                self.named.entry(uri).or_insert(value);
+                            } else {
+                                self.named.entry(format!("{uri}#{fragment}")).or_insert(value);
+                            }
+                        }
+                    }
+                    for key in ["$anchor", "$dynamicAnchor"] {
+                        if let Some(name) = map.get(key).and_then(Value::as_str) {
+                            self.named.entry(format!("{base}#{name}")).or_insert(value);
+                            if key == "$dynamicAnchor" {
+                                *self.n_dynamic.entry(name).or_default() += 1;
+                            }
+                        }
+                    }
+                    if *base != *self.base {
+                        self.bases.insert(std::ptr::from_ref(value), Rc::clone(&base));
+                    }
+                    open.extend(
+                        map.iter()
+                            .filter(|(key, _)| !holds_values(key))
+                            .map(|(_, inner)| (inner, Rc::clone(&base))),
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn id(&self, map: &'a Map<String, Value>) -> Option<&'a str> {
+        if self.draft.reference_stands_alone() && map.contains_key("$ref") {
+            return None;
+        }
+        let key = if self.draft == Draft::Draft4 { "id" } else { "$id" };
+        map.get(key).or_else(|| map.get("$id")).and_then(Value::as_str)
+    }
+
+    /// What a `$ref` that stands in `from` leads to; `None` where that is not in the document.
+    pub(super) fn target(&self, from: &'a Value, reference: &str) -> Option<&'a Value> {
+        if reference == "#" && self.bases.is_empty() {
+            return Some(self.root);
+        }
+        if let (Some(pointer), true) = (reference.strip_prefix("#/"), self.bases.is_empty()) {
+            return at_pointer(self.root, &format!("/{pointer}"));
+        }
+        let base = self.bases.get(&std::ptr::from_ref(from)).unwrap_or(&self.base);
+        let (uri, fragment) = resolve(base, reference)?;
+        if fragment.is_empty() {
+            self.named.get(&uri).copied()
+        } else if fragment.starts_with('/') {
+            at_pointer(self.named.get(&uri)?, &fragment)
+        } else {
+            self.named.get(&format!("{uri}#{fragment}")).copied()
+        }
+    }
+
+    /// Whether a `$dynamicRef` can lead to no more than one place, and so is a `$ref`.
+    pub(super) fn is_static(&self, reference: &str) -> bool {
+        let name = reference.split_once('#').map_or("", |(_, fragment)| fragment);
+        self.n_dynamic.get(name).is_none_or(|n| *n == 1)
+    }
+}
+
+/// An absolute URI without fragment, and the fragment, percent-decoded.
+fn resolve(base: &str, reference: &str) -> Option<(String, String)> {
+    let base = Uri::parse(base).ok()?;
+    let reference = UriRef::parse(reference).ok()?;
+    let uri = reference.resolve_against(&base).ok()?;
+    let fragment = match uri.fragment() {
+        None => String::new(),
+        Some(fragment) => fragment.decode().to_string().ok()?.into_owned(),
+    };
+    Some((uri.strip_fragment().as_str().to_owned(), fragment))
+}
+
+/// RFC 6901, its pointer percent-decoded or not.
+fn at_pointer<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if let Some(found) = value.pointer(pointer) {
+        return Some(found);
+    }
+    let decoded = UriRef::parse(format!("#{pointer}")).ok()?;
+    let decoded = decoded.fragment()?.decode().to_string().ok()?.into_owned();
+    value.pointer(&decoded)
+}

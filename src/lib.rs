@@ -41,6 +41,7 @@
 //! - `cuda`, `vulkan`, `metal`: handed on to llama.cpp.
 
 pub mod definitions;
+pub mod regular;
 pub mod schema;
 pub mod grammar;
 pub mod models;

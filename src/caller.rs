@@ -12,8 +12,8 @@ use crate::engine::{Backend, SequenceId, TokenId};
 use crate::grammar::lower::{self, Options, Unsupported};
 use crate::grammar::recognize::Recognizer;
 use crate::grammar::{GrammarError, print};
-use crate::schema::Undeclared;
 use crate::prompt::{PromptError, PromptWriter};
+use crate::schema::Undeclared;
 use crate::validate::{FunctionCall, ValidateError, Validator};
 
 /// The sequence that a call is written in.

@@ -15,13 +15,13 @@
 //! - [`pipeline`]: files in, files out; the binary is this and nothing else.
 //!
 //! ```
-//! use call_me_maybe::grammar::lower::{self, Unsupported};
+//! use call_me_maybe::grammar::lower::{self, Options};
 //! use call_me_maybe::{definitions, grammar::print};
 //!
 //! let functions = definitions::parse(
 //!     br#"[{"name": "ring", "description": "Ring a bell.", "parameters": {"times": {"type": "integer"}}}]"#,
 //! )?;
-//! let calls = lower::calls(&functions, Unsupported::Keep)?;
+//! let calls = lower::calls(&functions, Options::LEGAL)?;
 //! assert!(print::gbnf(&calls.grammar).starts_with(r#"root ::= "{\"name\": " call "}""#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

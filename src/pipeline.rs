@@ -17,8 +17,8 @@ use crate::input;
 use crate::interrupt::Interrupt;
 use crate::models::{self, FetchConfig, FetchRequest, Progress};
 use crate::output::{self, OutputFile, Record, Written};
-use crate::schema::Undeclared;
 use crate::report::{Exit, Summary, Terminal, Verbosity};
+use crate::schema::Undeclared;
 
 /// Does a job.
 ///

@@ -208,8 +208,12 @@ impl Numbers {
     fn language(&self) -> Dfa {
         let every = crate::regular::number::Interval::default();
         match self {
-            Self::Number => crate::regular::number::numbers(&every, &[]).unwrap_or_else(|_| Dfa::empty()),
-            Self::Integer => crate::regular::number::integers(&every, &[]).unwrap_or_else(|_| Dfa::empty()),
+            Self::Number => {
+                crate::regular::number::numbers(&every, &[]).unwrap_or_else(|_| Dfa::empty())
+            }
+            Self::Integer => {
+                crate::regular::number::integers(&every, &[]).unwrap_or_else(|_| Dfa::empty())
+            }
             Self::Listed(texts) => Dfa::of_strings(texts.iter().map(String::as_str)),
             Self::Language(language) => language.clone(),
         }

@@ -129,10 +129,12 @@ impl<T: DeserializeOwned + JsonSchema> Functions<T> {
         let definitions =
             definitions::from_value(&Value::Array(values), "").map_err(TypeError::Definition)?;
         for function in &definitions {
-            schema::parse(&function.parameters, schema::Options::STRICT).map_err(|source| TypeError::Unsupported {
-                function: function.name.to_string(),
-                type_name: std::any::type_name::<T>(),
-                source: Box::new(source),
+            schema::parse(&function.parameters, schema::Options::STRICT).map_err(|source| {
+                TypeError::Unsupported {
+                    function: function.name.to_string(),
+                    type_name: std::any::type_name::<T>(),
+                    source: Box::new(source),
+                }
             })?;
         }
         let validator = Validator::new(&definitions, lower::Options::LEGAL);

@@ -271,14 +271,12 @@ fn with_fractions(value: Value, schema: &Schema, id: NodeId) -> Value {
                 _ => kinds.find(|kind| schema.is_object(kind, &members)),
             };
             let Some(kind) = kind else { return Value::Object(members) };
-            let members = members.into_iter().map(|(key, inner)| {
-                match schema.member(kind, &key) {
-                    Some(id) => {
-                        let inner = with_fractions(inner, schema, id);
-                        (key, inner)
-                    }
-                    None => (key, inner),
+            let members = members.into_iter().map(|(key, inner)| match schema.member(kind, &key) {
+                Some(id) => {
+                    let inner = with_fractions(inner, schema, id);
+                    (key, inner)
                 }
+                None => (key, inner),
             });
             Value::Object(members.collect())
         }

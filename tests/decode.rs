@@ -16,7 +16,7 @@ use call_me_maybe::engine::vocab::Token;
 use call_me_maybe::engine::{
     Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab,
 };
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::recognize::Recognizer;
 use call_me_maybe::prompt::{ModelText, PromptWriter, PromptsConfig};
 
@@ -101,7 +101,7 @@ struct Scripted {
 
 impl Scripted {
     fn new(functions: &[FunctionDef], script: Script) -> Self {
-        let grammar = calls(functions, Unsupported::Keep).unwrap().grammar;
+        let grammar = calls(functions, Options::LEGAL).unwrap().grammar;
         Self {
             vocab: Rc::new(vocab(&MORE)),
             start: Recognizer::new(&grammar).unwrap(),
@@ -855,8 +855,8 @@ fn a_caller_shares_the_prefix_and_goes_on_after_a_failure() {
         };
         let n_prompt = u32::try_from(backend.n_prompt).unwrap();
         let mut caller = Caller::new(backend, writer, options);
-        let mut set = FunctionSet::compile(functions.clone()).unwrap();
-        let mut fewer = FunctionSet::compile(functions[..1].to_vec()).unwrap();
+        let mut set = FunctionSet::compile(functions.clone(), false).unwrap();
+        let mut fewer = FunctionSet::compile(functions[..1].to_vec(), false).unwrap();
         for _ in 0..2 {
             // What the last call left must not be in the way of another prefix.
             caller.share(&mut fewer, "", &mut Unwatched).unwrap();

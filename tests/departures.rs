@@ -2,7 +2,7 @@
 //! valid by JSON Schema and never generated.
 
 use call_me_maybe::definitions;
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::recognize::Recognizer;
 
 /// `taken` is generated and `left_out` is not, though both are valid against `parameters`.
@@ -15,7 +15,7 @@ fn check(parameters: &str, taken: &str, left_out: &str) {
         let value = serde_json::from_str(arguments).unwrap();
         assert!(validator.is_valid(&value), "{arguments} is valid by the standard");
     }
-    let grammar = calls(&functions, Unsupported::Keep).unwrap().grammar;
+    let grammar = calls(&functions, Options::LEGAL).unwrap().grammar;
     let recognizes = |arguments: &str| {
         let mut text = Recognizer::new(&grammar).unwrap();
         let call = format!(r#"{{"name": "f", "arguments": {arguments}}}"#);

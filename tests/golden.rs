@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use call_me_maybe::definitions;
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::print::gbnf;
 use call_me_maybe::grammar::recognize::Recognizer;
 use call_me_maybe::validate::{ValidateError, Validator};
@@ -17,7 +17,7 @@ fn check(case: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case);
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
     let functions = definitions::parse(read("definitions.json").as_bytes()).unwrap();
-    let lowered = calls(&functions, Unsupported::Keep).unwrap();
+    let lowered = calls(&functions, Options::LEGAL).unwrap();
 
     let text = gbnf(&lowered.grammar);
     if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
@@ -30,7 +30,7 @@ fn check(case: &str) {
     );
 
     let start = Recognizer::new(&lowered.grammar).unwrap();
-    let validator = Validator::new(&functions);
+    let validator = Validator::new(&functions, Options::LEGAL);
     let (accept, reject) = (read("accept.jsonl"), read("reject.jsonl"));
     assert!(!accept.is_empty() && !reject.is_empty(), "{case}: both files have lines");
     for line in accept.lines() {

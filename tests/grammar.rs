@@ -1,7 +1,7 @@
 //! Grammars written by hand: what `check` finds, and the text that `print` writes.
 
 use call_me_maybe::grammar::check::check as check_grammar;
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, Unsupported, calls};
 use call_me_maybe::grammar::print::gbnf;
 use call_me_maybe::grammar::recognize::Recognizer;
 use call_me_maybe::grammar::{Class, Expr, Grammar, GrammarError, Repeat, Rule, RuleName};
@@ -142,7 +142,9 @@ fn comments_cannot_leave_their_line() {
 fn a_function_left_out_is_a_commented_name() {
     let file = br#"[{"name": "fn_good", "parameters": {}}, {"name": "fn_bad", "parameters": {"n": {"minimum": 1}}}]"#;
     let functions = call_me_maybe::definitions::parse(file).unwrap();
-    let lowered = calls(&functions, Unsupported::LeaveOut).unwrap();
+    let lowered =
+        calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL })
+            .unwrap();
     assert_eq!(
         gbnf(&lowered.grammar),
         "# fn_bad: left out: /1/parameters/n/minimum: \"minimum\" is not supported\n\
@@ -153,13 +155,12 @@ fn a_function_left_out_is_a_commented_name() {
     );
     assert_eq!(lowered.refused.len(), 1);
     assert_eq!(lowered.refused[0].1.pointer, "/properties/n/minimum");
-    let error = calls(&functions[1..], Unsupported::LeaveOut).unwrap_err();
+    let error =
+        calls(&functions[1..], Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL })
+            .unwrap_err();
     assert_eq!(
         error.to_string(),
         "there is no function to choose from: fn_bad: /properties/n/minimum: \"minimum\" is not supported"
     );
-    assert_eq!(
-        calls(&[], Unsupported::Keep),
-        Err(GrammarError::NoFunctions { refused: Vec::new() })
-    );
+    assert_eq!(calls(&[], Options::LEGAL), Err(GrammarError::NoFunctions { refused: Vec::new() }));
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use call_me_maybe::definitions;
 use call_me_maybe::engine::llama::{LlamaGate, Vocabulary};
 use call_me_maybe::engine::{Gate, TokenId, TokenKind};
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, Unsupported, calls};
 use call_me_maybe::grammar::print::gbnf;
 use call_me_maybe::grammar::recognize::Recognizer;
 
@@ -42,7 +42,7 @@ fn cases() -> Vec<Case> {
 fn case(folder: &Path) -> Case {
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
     let functions = definitions::parse(read("definitions.json").as_bytes()).unwrap();
-    let grammar = calls(&functions, Unsupported::Keep).unwrap().grammar;
+    let grammar = calls(&functions, Options::LEGAL).unwrap().grammar;
     Case {
         name: folder.file_name().unwrap().to_str().unwrap().to_owned(),
         // The same text as the stored one; `golden.rs` compares them.
@@ -140,7 +140,9 @@ fn printed_grammars_are_taken_as_they_are() {
         let path = root().join("tests/golden").join(&case.name).join("definitions.json");
         let functions = definitions::parse(&fs::read(path).unwrap()).unwrap();
         // Where no function is left there is no grammar.
-        if let Ok(lowered) = calls(&functions, Unsupported::LeaveOut) {
+        if let Ok(lowered) =
+            calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL })
+        {
             vocabulary.gate(&gbnf(&lowered.grammar)).unwrap();
             n_taken += 1;
         }

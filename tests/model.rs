@@ -16,7 +16,7 @@ use call_me_maybe::engine::decode::Limits;
 use call_me_maybe::engine::gate::Sampling;
 use call_me_maybe::engine::llama::{Llama, LlamaGate, Vocabulary};
 use call_me_maybe::engine::{Backend, BackendError, Row, SequenceId, TokenId, TokenKind, Vocab};
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::recognize::Recognizer;
 use call_me_maybe::models;
 use call_me_maybe::prompt::{PromptWriter, PromptsConfig};
@@ -156,7 +156,7 @@ impl Checked {
 
     #[track_caller]
     fn check(&self, set: &FunctionSet, request: &str, result: Result<Answer, CallError>) -> String {
-        let lowered = calls(set.functions(), Unsupported::Keep).unwrap();
+        let lowered = calls(set.functions(), Options::LEGAL).unwrap();
         let generation = match result {
             Ok(Answer { call, generation }) => {
                 assert!(set.functions().iter().any(|function| function.name == call.name));
@@ -270,7 +270,7 @@ fn sets() -> Vec<(String, FunctionSet)> {
     let small = paths.iter().filter(|path| fs::metadata(path).unwrap().len() < 12_000);
     let set = |path: &PathBuf| {
         let functions = definitions::parse(&fs::read(path).unwrap()).unwrap();
-        (path.display().to_string(), FunctionSet::compile(functions).unwrap())
+        (path.display().to_string(), FunctionSet::compile(functions, false).unwrap())
     };
     small.map(set).collect()
 }
@@ -319,7 +319,7 @@ fn odd_requests_have_their_call() {
     assert!(long.iter().all(|text| text.len() > 19_999));
     for model in [SMOLLM2, TINY[0], TINY[1]] {
         let mut checked = Checked::new(model, Sampling::Greedy, 16);
-        let mut set = FunctionSet::compile(two_functions()).unwrap();
+        let mut set = FunctionSet::compile(two_functions(), false).unwrap();
         checked.caller.share(&mut set, "", &mut Unwatched).unwrap();
         // The real model would take a minute over each of the long ones.
         let long = if model == SMOLLM2 { &[][..] } else { &long[..] };
@@ -333,7 +333,7 @@ fn odd_requests_have_their_call() {
 #[ignore = "needs a GGUF in models/"]
 fn a_prompt_beyond_the_context_fails_and_the_next_is_answered() {
     let mut checked = Checked::new(SMOLLM2, Sampling::Greedy, 16);
-    let mut set = FunctionSet::compile(two_functions()).unwrap();
+    let mut set = FunctionSet::compile(two_functions(), false).unwrap();
     let long = "one more ".repeat(5000);
     checked.caller.share(&mut set, &long, &mut Unwatched).unwrap();
     let before = checked.text(&set, "Add 2 and 3", 0);
@@ -353,7 +353,7 @@ fn a_prompt_beyond_the_context_fails_and_the_next_is_answered() {
 #[ignore = "needs a GGUF in models/"]
 fn the_stand_in_answers() {
     let mut checked = Checked::new(STAND_IN, Sampling::Greedy, 64);
-    let mut set = FunctionSet::compile(two_functions()).unwrap();
+    let mut set = FunctionSet::compile(two_functions(), false).unwrap();
     checked.caller.share(&mut set, "What is the sum of 41 and -7.5?", &mut Unwatched).unwrap();
     assert_eq!(
         checked.text(&set, "What is the sum of 41 and -7.5?", 0),
@@ -374,7 +374,7 @@ fn the_same_request_gives_the_same_call_wherever_it_stands() {
     ] {
         let run = |order: &[usize]| -> BTreeMap<usize, String> {
             let mut checked = Checked::new(model, sampling, 12);
-            let mut set = FunctionSet::compile(two_functions()).unwrap();
+            let mut set = FunctionSet::compile(two_functions(), false).unwrap();
             checked.caller.share(&mut set, requests[0], &mut Unwatched).unwrap();
             let mut texts = BTreeMap::new();
             for &n in order {
@@ -403,7 +403,7 @@ fn a_context_that_grows_during_a_call_changes_nothing() {
             let run = |n_cells: u32| {
                 let sampling = Sampling::Temperature { temperature: 0.8 };
                 let mut checked = Checked::with_room(model, sampling, 40, n_cells);
-                let mut set = FunctionSet::compile(note.clone()).unwrap();
+                let mut set = FunctionSet::compile(note.clone(), false).unwrap();
                 if is_shared {
                     checked.caller.share(&mut set, "Note it", &mut Unwatched).unwrap();
                 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use call_me_maybe::definitions::{self, FunctionDef};
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::recognize::Recognizer;
 use call_me_maybe::validate::{ValidateError, Validator};
 use proptest::prelude::*;
@@ -61,9 +61,9 @@ fn walk(start: &Recognizer, random: &mut Random, n_free: usize) -> Vec<u8> {
 /// Walks over the grammar of the functions; gives how many of them cannot be called.
 #[track_caller]
 fn check(functions: &[FunctionDef], seed: u64, n_walks: usize) -> usize {
-    let lowered = calls(functions, Unsupported::Keep).unwrap();
+    let lowered = calls(functions, Options::LEGAL).unwrap();
     let start = Recognizer::new(&lowered.grammar).unwrap();
-    let validator = Validator::new(functions);
+    let validator = Validator::new(functions, Options::LEGAL);
     let mut random = Random(seed);
     for index in 0..n_walks {
         let n_free = [0, 80, 300][index % 3];

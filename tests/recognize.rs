@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use call_me_maybe::definitions;
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::recognize::{ByteSet, Recognizer};
 use call_me_maybe::grammar::{Class, Expr, Grammar, Repeat, Rule, RuleName};
 use proptest::prelude::*;
 
 fn recognizer(definitions: &str) -> Recognizer {
     let functions = definitions::parse(definitions.as_bytes()).unwrap();
-    let grammar = calls(&functions, Unsupported::Keep).unwrap().grammar;
+    let grammar = calls(&functions, Options::LEGAL).unwrap().grammar;
     Recognizer::new(&grammar).unwrap()
 }
 

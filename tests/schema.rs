@@ -1,10 +1,10 @@
 //! Schemas: what is refused, and how.
 
-use call_me_maybe::schema::parse;
+use call_me_maybe::schema::{Options, parse};
 
 #[track_caller]
 fn check(schema: &str, expected: &str) {
-    let found = match parse(&serde_json::from_str(schema).unwrap()) {
+    let found = match parse(&serde_json::from_str(schema).unwrap(), Options::STRICT) {
         Ok(schema) => format!("{schema:?}"),
         Err(error) => format!("error: {error}"),
     };

@@ -1,11 +1,9 @@
 //! The keywords of all drafts of JSON Schema, and what becomes of each.
 
-use serde_json::Value;
-
 /// What becomes of a key of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keyword {
-    /// [`crate::schema::Schema`] expresses it.
+    /// [`crate::schema::Schema`] expresses it, where it can.
     Expressed,
     /// It asserts nothing.
     Annotation,
@@ -15,8 +13,53 @@ pub(crate) enum Keyword {
     Unknown,
 }
 
-const EXPRESSED: &[&str] =
-    &["type", "enum", "const", "properties", "required", "additionalProperties", "items"];
+const EXPRESSED: &[&str] = &[
+    "type",
+    "enum",
+    "const",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "multipleOf",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "format",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "contains",
+    "maxContains",
+    "minContains",
+    "prefixItems",
+    "additionalItems",
+    "unevaluatedItems",
+    "maxProperties",
+    "minProperties",
+    "patternProperties",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "unevaluatedProperties",
+    "extends",
+    "divisibleBy",
+];
 
 const ANNOTATIONS: &[&str] = &[
     "title",
@@ -37,89 +80,22 @@ const ANNOTATIONS: &[&str] = &[
     "$dynamicAnchor",
     "$recursiveAnchor",
     "$vocabulary",
-    // Schemas kept for a reference, which is refused itself.
+    // Schemas kept for a reference.
     "$defs",
     "definitions",
 ];
 
-/// Keywords of drafts 3 to 2020-12 that can make a value invalid.
-const ASSERTIONS: &[&str] = &[
-    "$ref",
-    "$dynamicRef",
-    "$recursiveRef",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "multipleOf",
-    "maximum",
-    "exclusiveMaximum",
-    "minimum",
-    "exclusiveMinimum",
-    "maxLength",
-    "minLength",
-    "pattern",
-    "maxItems",
-    "minItems",
-    "uniqueItems",
-    "contains",
-    "maxContains",
-    "minContains",
-    "prefixItems",
-    "additionalItems",
-    "unevaluatedItems",
-    "maxProperties",
-    "minProperties",
-    "patternProperties",
-    "propertyNames",
-    "dependentRequired",
-    "dependentSchemas",
-    "dependencies",
-    "unevaluatedProperties",
-    "extends",
-    "disallow",
-    "divisibleBy",
-];
-
-/// The formats of JSON Schema 2020-12 validation, section 7.3; a name outside it asserts nothing.
-const FORMATS: &[&str] = &[
-    "date-time",
-    "date",
-    "time",
-    "duration",
-    "email",
-    "idn-email",
-    "hostname",
-    "idn-hostname",
-    "ipv4",
-    "ipv6",
-    "uri",
-    "uri-reference",
-    "iri",
-    "iri-reference",
-    "uuid",
-    "uri-template",
-    "json-pointer",
-    "relative-json-pointer",
-    "regex",
-];
+/// Keywords of drafts 3 to 2020-12 that can make a value invalid and that we do not express.
+const ASSERTIONS: &[&str] = &["disallow"];
 
 impl Keyword {
-    pub(crate) fn of(key: &str, value: &Value) -> Self {
+    pub(crate) fn of(key: &str) -> Self {
         if EXPRESSED.contains(&key) {
             Self::Expressed
         } else if ASSERTIONS.contains(&key) {
             Self::Assertion
         } else if ANNOTATIONS.contains(&key) {
             Self::Annotation
-        } else if key == "format" {
-            match value {
-                Value::String(name) if !FORMATS.contains(&name.as_str()) => Self::Annotation,
-                _ => Self::Assertion,
-            }
         } else {
             Self::Unknown
         }
@@ -128,7 +104,7 @@ impl Keyword {
 
 /// Whether some draft defines the key.
 pub(crate) fn is_keyword(key: &str) -> bool {
-    Keyword::of(key, &Value::Null) != Keyword::Unknown
+    Keyword::of(key) != Keyword::Unknown
 }
 
 /// The keyword that an unknown key was probably meant to be.
@@ -139,7 +115,7 @@ pub(crate) fn near_miss(key: &str) -> Option<&'static str> {
     if key.len() < 4 || key.len() > 40 {
         return None;
     }
-    let mut keywords = EXPRESSED.iter().chain(ASSERTIONS).chain(&["format"]);
+    let mut keywords = EXPRESSED.iter().chain(ASSERTIONS);
     keywords.find(|keyword| keyword.len() >= 4 && one_edit_apart(key, keyword)).copied()
 }
 

@@ -52,8 +52,7 @@ pub struct Options {
 
 impl Options {
     /// All that the schemas allow; a function that cannot be expressed has no arguments.
-    pub const LEGAL: Self =
-        Self { unsupported: Unsupported::Keep, undeclared: Undeclared::Allow };
+    pub const LEGAL: Self = Self { unsupported: Unsupported::Keep, undeclared: Undeclared::Allow };
 }
 
 /// A grammar and the functions whose arguments it does not hold.

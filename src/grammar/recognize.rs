@@ -28,7 +28,7 @@ use super::{Grammar, GrammarError};
 ///
 /// let file = br#"[{"name": "fn_wait", "parameters": {"seconds": {"type": "integer"}}}]"#;
 /// let functions = call_me_maybe::definitions::parse(file)?;
-/// let mut text = Recognizer::new(&lower::calls(&functions, lower::Unsupported::Keep)?.grammar)?;
+/// let mut text = Recognizer::new(&lower::calls(&functions, lower::Options::LEGAL)?.grammar)?;
 ///
 /// assert_eq!(text.forced(), br#"{"name": "fn_wait", "arguments": {"seconds": "#);
 /// assert_eq!(text.push_all(br#"{"name": "fn_wait", "arguments": {"seconds": -"#), Ok(()));

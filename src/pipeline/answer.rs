@@ -46,7 +46,8 @@ impl Run {
             }
         }
         for (index, request) in requests.iter().enumerate() {
-            let own = request.functions.clone().map(|own| FunctionSet::compile(own, config.lenient));
+            let own =
+                request.functions.clone().map(|own| FunctionSet::compile(own, config.lenient));
             let answered = match own.as_ref().unwrap_or(&shared) {
                 Err(error) => Err(Failure { reason: chain(error), report: None }),
                 Ok(set) => {

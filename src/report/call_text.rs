@@ -37,7 +37,8 @@ pub fn partial(text: &str, functions: &[FunctionDef]) -> String {
 pub fn whole(name: &str, parameters: &Value) -> String {
     let mut out = escape(name).into_owned();
     out.push('(');
-    let members = parameters.as_object().into_iter().flatten().map(|(key, value)| (Some(key), value));
+    let members =
+        parameters.as_object().into_iter().flatten().map(|(key, value)| (Some(key), value));
     // Arguments that are no object have no key.
     let whole = (!parameters.is_object()).then_some((None, parameters));
     for (index, (key, value)) in members.chain(whole).enumerate() {

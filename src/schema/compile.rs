@@ -14,7 +14,9 @@ use super::constraint::{
 };
 use super::document::Document;
 use super::read::{self, count, list, map_of, number, strings, types};
-use super::{MAX_DEPTH, Options, SchemaError, SchemaProblem, Undeclared, error, error_at, malformed};
+use super::{
+    MAX_DEPTH, Options, SchemaError, SchemaProblem, Undeclared, error, error_at, malformed,
+};
 use crate::definitions::keywords::{Keyword, near_miss};
 use crate::definitions::{child, kind};
 use crate::regular::Dfa;
@@ -170,8 +172,7 @@ impl<'a> Compiler<'a> {
             return Err(error_at(pointer, SchemaProblem::TooDeep).into());
         }
         self.compiled.insert((source, holds), Entry::Open);
-        let constraint =
-            if holds { self.positive(source) } else { self.negative(source) };
+        let constraint = if holds { self.positive(source) } else { self.negative(source) };
         match constraint {
             Ok(constraint) if constraint.n_alternatives() > MAX_ALTERNATIVES => {
                 let pointer = &self.sources[source].pointer;
@@ -270,8 +271,8 @@ impl<'a> Compiler<'a> {
     /// Passes over what asserts nothing, and refuses the keywords that no version of this compiler
     /// knows how to express.
     fn note_unknown(&mut self, map: &Map<String, Value>, pointer: &str) -> Result<(), SchemaError> {
-        for (key, value) in map {
-            match Keyword::of(key, value) {
+        for key in map.keys() {
+            match Keyword::of(key) {
                 Keyword::Expressed | Keyword::Annotation => {}
                 Keyword::Assertion => return Err(error(key, pointer, SchemaProblem::Unsupported)),
                 Keyword::Unknown => {
@@ -285,7 +286,11 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    fn typed(&self, map: &Map<String, Value>, pointer: &str) -> Result<Constraint<'a>, SchemaError> {
+    fn typed(
+        &self,
+        map: &Map<String, Value>,
+        pointer: &str,
+    ) -> Result<Constraint<'a>, SchemaError> {
         let Some(names) = types(map, pointer)? else {
             let any = Constraint::any();
             if !self.types_are_implied || map.contains_key("enum") || map.contains_key("const") {
@@ -305,7 +310,8 @@ impl<'a> Compiler<'a> {
                 "null" => whole.null = true,
                 "boolean" => whole.booleans = [true, true],
                 "integer" if whole.numbers.is_empty() => {
-                    let integer = Numbers { integer: Some(true), typed: true, ..Numbers::default() };
+                    let integer =
+                        Numbers { integer: Some(true), typed: true, ..Numbers::default() };
                     whole.numbers = vec![integer];
                 }
                 "integer" => {}
@@ -344,8 +350,7 @@ impl<'a> Compiler<'a> {
                     let prefix: Vec<Goal> = items.iter().map(|item| self.is(item)).collect();
                     let n = prefix.len();
                     let items = goal([Atom::False]);
-                    let array =
-                        Array { prefix, items, min: n, max: Some(n), ..Array::default() };
+                    let array = Array { prefix, items, min: n, max: Some(n), ..Array::default() };
                     if !whole.arrays.contains(&array) {
                         whole.arrays.push(array);
                     }
@@ -379,10 +384,16 @@ impl<'a> Compiler<'a> {
         whole
     }
 
-    fn numbers(&self, map: &'a Map<String, Value>, pointer: &str) -> Result<Numbers<'a>, SchemaError> {
+    fn numbers(
+        &self,
+        map: &'a Map<String, Value>,
+        pointer: &str,
+    ) -> Result<Numbers<'a>, SchemaError> {
         let mut numbers = Numbers::default();
         let boolean = |key: &str| map.get(key).and_then(Value::as_bool);
-        for (key, exclusive_key) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+        for (key, exclusive_key) in
+            [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")]
+        {
             let lower = key == "minimum";
             if let Some(value) = map.get(key) {
                 let bound = number(value, key, pointer)?;
@@ -487,7 +498,8 @@ impl<'a> Compiler<'a> {
             Some(other) => return Err(malformed("uniqueItems", pointer, "a boolean", other)),
         }
         if let Some(contains) = map.get("contains") {
-            let bound = |key: &str| map.get(key).map(|value| count(value, key, pointer)).transpose();
+            let bound =
+                |key: &str| map.get(key).map(|value| count(value, key, pointer)).transpose();
             array.contains.push(Contains {
                 goal: self.goal(source, contains, &["contains"], true),
                 not: self.goal(source, contains, &["contains"], false),
@@ -550,7 +562,8 @@ impl<'a> Compiler<'a> {
                 members.properties.push((name, goal));
             }
         }
-        if let Some(patterns) = map_of(map.get("patternProperties"), "patternProperties", pointer)? {
+        if let Some(patterns) = map_of(map.get("patternProperties"), "patternProperties", pointer)?
+        {
             for (pattern, schema) in patterns {
                 let keys = self.language(pattern).map_err(|problem| {
                     error(pattern, &child(pointer, "patternProperties"), problem)
@@ -716,7 +729,8 @@ impl<'a> Compiler<'a> {
         }
         if let Some(schema) = map.get("unevaluatedItems") {
             let others = self.goal(source, schema, &["unevaluatedItems"], true);
-            let applied = ["$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if"];
+            let applied =
+                ["$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if"];
             if applied.iter().any(|key| map.contains_key(*key)) || map.contains_key("contains") {
                 let reason = SchemaProblem::Unsupported;
                 let trouble: Trouble = Some(Rc::new(error("unevaluatedItems", pointer, reason)));
@@ -756,7 +770,8 @@ impl<'a> Compiler<'a> {
         // Errors inside name the place where the schema stands if it was met there before, and the
         // reference otherwise.
         let (pointer, depth) = (child(pointer, keyword), depth + 1);
-        let pointer = text.strip_prefix('#').filter(|p| p.starts_with('/')).map_or(pointer, str::to_owned);
+        let pointer =
+            text.strip_prefix('#').filter(|p| p.starts_with('/')).map_or(pointer, str::to_owned);
         let inner = self.source(target, pointer, depth);
         self.schema(inner, holds)
     }
@@ -891,7 +906,11 @@ impl<'a> Compiler<'a> {
                             goal: bad,
                             min: 1,
                             max: None,
-                            error: Rc::new(error("items", pointer, SchemaProblem::NegationUnsupported)),
+                            error: Rc::new(error(
+                                "items",
+                                pointer,
+                                SchemaProblem::NegationUnsupported,
+                            )),
                         }],
                         ..Array::default()
                     });
@@ -922,9 +941,8 @@ impl<'a> Compiler<'a> {
         if let Some(max) = object.max {
             all.objects.push(Object { min: max + 1, ..Object::default() });
         }
-        let unsupported = |keyword: &str| {
-            Rc::new(error(keyword, pointer, SchemaProblem::NegationUnsupported))
-        };
+        let unsupported =
+            |keyword: &str| Rc::new(error(keyword, pointer, SchemaProblem::NegationUnsupported));
         for keyword in ["propertyNames", "dependentSchemas", "unevaluatedProperties"] {
             if map.contains_key(keyword) {
                 let trouble = Some(unsupported(keyword));
@@ -966,7 +984,11 @@ impl<'a> Compiler<'a> {
                 all.objects.push(Object {
                     some: vec![Some_ {
                         not_named: members.properties.iter().map(|(name, _)| *name).collect(),
-                        keys: members.patterns.iter().map(|(k, _)| Rc::new(k.complement())).collect(),
+                        keys: members
+                            .patterns
+                            .iter()
+                            .map(|(k, _)| Rc::new(k.complement()))
+                            .collect(),
                         value,
                         error: unsupported("additionalProperties"),
                     }],
@@ -990,7 +1012,8 @@ impl<'a> Compiler<'a> {
                 }
             }
         }
-        all.objects.retain(|object| object.required != object.forbidden || object.required.is_empty());
+        all.objects
+            .retain(|object| object.required != object.forbidden || object.required.is_empty());
         Ok(all)
     }
 

@@ -212,9 +212,9 @@ impl And for Numbers<'_> {
             (a, b) => a.or(b),
         };
         let listed = match (&self.listed, &other.listed) {
-            (Some(a), Some(b)) => Some(
-                a.iter().filter(|(x, _)| b.iter().any(|(y, _)| x == y)).cloned().collect(),
-            ),
+            (Some(a), Some(b)) => {
+                Some(a.iter().filter(|(x, _)| b.iter().any(|(y, _)| x == y)).cloned().collect())
+            }
             (a, b) => a.clone().or_else(|| b.clone()),
         };
         let mut all = Self {

@@ -13,7 +13,9 @@ impl Schema {
             || match value {
                 Value::Null => node.null,
                 Value::Bool(value) => node.booleans[usize::from(*value)],
-                Value::Number(number) => node.numbers.iter().any(|all| all.contains(number.as_str())),
+                Value::Number(number) => {
+                    node.numbers.iter().any(|all| all.contains(number.as_str()))
+                }
                 Value::String(text) => node.strings.iter().any(|all| all.contains(text)),
                 Value::Array(items) => node.arrays.iter().any(|all| self.is_array(all, items)),
                 Value::Object(members) => {

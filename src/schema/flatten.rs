@@ -148,7 +148,12 @@ impl<'a> Flattener<'_, 'a> {
             return Ok(());
         }
         let prefix: Vec<NodeId> = array.prefix.iter().map(|goal| self.id(goal)).collect();
-        let mut flat = Array { prefix, items: Items::Each(self.id(&array.items)), min: array.min, max: array.max };
+        let mut flat = Array {
+            prefix,
+            items: Items::Each(self.id(&array.items)),
+            min: array.min,
+            max: array.max,
+        };
         match self.contains(array, &mut flat) {
             Ok(true) => {}
             Ok(false) => return Ok(()),
@@ -168,8 +173,13 @@ impl<'a> Flattener<'_, 'a> {
     }
 
     /// Writes out `contains`; `false` where it leaves no array.
-    fn contains(&mut self, array: &constraint::Array, flat: &mut Array) -> Result<bool, SchemaError> {
-        let contains: Vec<_> = array.contains.iter().filter(|c| c.min > 0 || c.max.is_some()).collect();
+    fn contains(
+        &mut self,
+        array: &constraint::Array,
+        flat: &mut Array,
+    ) -> Result<bool, SchemaError> {
+        let contains: Vec<_> =
+            array.contains.iter().filter(|c| c.min > 0 || c.max.is_some()).collect();
         if let [contains, more @ ..] = contains.as_slice() {
             if !more.is_empty() || !array.prefix.is_empty() || array.unique.is_some() {
                 return Err((*contains.error).clone());
@@ -228,7 +238,8 @@ impl<'a> Flattener<'_, 'a> {
                 Strings::Length { .. } => None,
             };
             let Some(found) = found else { return Ok(None) };
-            let quoted = found.iter().map(|text| serde_json::Value::from(text.as_str()).to_string());
+            let quoted =
+                found.iter().map(|text| serde_json::Value::from(text.as_str()).to_string());
             texts.extend(quoted);
         }
         Ok((texts.len() <= MAX_DISTINCT).then_some(texts))
@@ -259,9 +270,10 @@ impl<'a> Flattener<'_, 'a> {
                 cases.extend(self.with_some(&case)?);
             }
         }
-        let closed = open.members.iter().any(|members| {
-            *members.others == [Atom::False] && members.patterns.is_empty()
-        });
+        let closed = open
+            .members
+            .iter()
+            .any(|members| *members.others == [Atom::False] && members.patterns.is_empty());
         if !closed {
             self.compiler.widen(&some.error)?;
             return self.with_some(&open);
@@ -382,7 +394,11 @@ fn names<'a>(object: &constraint::Object<'a>) -> Vec<&'a str> {
     let properties = object.members.iter().flat_map(|members| &members.properties);
     let keys = properties.map(|(name, _)| *name);
     let some = object.some.iter().flat_map(|some| some.not_named.iter().copied());
-    for key in keys.chain(object.required.iter().copied()).chain(object.forbidden.iter().copied()).chain(some) {
+    for key in keys
+        .chain(object.required.iter().copied())
+        .chain(object.forbidden.iter().copied())
+        .chain(some)
+    {
         if seen.insert(key) {
             names.push(key);
         }
@@ -526,7 +542,9 @@ fn prune(nodes: &mut [Node]) {
         for object in &mut node.objects {
             object.properties.retain(|property| lives[property.node.0]);
             object.others.retain(|others| lives[others.node.0]);
-            if object.others.is_empty() && object.max.is_some_and(|max| max >= object.properties.len()) {
+            if object.others.is_empty()
+                && object.max.is_some_and(|max| max >= object.properties.len())
+            {
                 object.max = None;
             }
         }

@@ -133,11 +133,8 @@ pub(super) fn count(value: &Value, keyword: &str, pointer: &str) -> Result<usize
 /// Joins a bound to an interval.
 pub(super) fn restrict(interval: &mut Interval, lower: bool, value: Decimal, exclusive: bool) {
     let bound = Some(if exclusive { Bound::exclusive(value) } else { Bound::inclusive(value) });
-    let other = if lower {
-        Interval { min: bound, max: None }
-    } else {
-        Interval { min: None, max: bound }
-    };
+    let other =
+        if lower { Interval { min: bound, max: None } } else { Interval { min: None, max: bound } };
     *interval = interval.and(&other);
 }
 

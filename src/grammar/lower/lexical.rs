@@ -52,7 +52,14 @@ impl Lexical {
     fn uses(self) -> Vec<Self> {
         match self {
             Self::Value => {
-                vec![Self::Object, Self::Array, Self::String, Self::Number, Self::Boolean, Self::Null]
+                vec![
+                    Self::Object,
+                    Self::Array,
+                    Self::String,
+                    Self::Number,
+                    Self::Boolean,
+                    Self::Null,
+                ]
             }
             Self::Object => vec![Self::Value, Self::String],
             Self::Array => vec![Self::Value],
@@ -142,7 +149,9 @@ impl Lexical {
 
 /// The names of all of them, used or not, so that no other rule takes one.
 pub(super) fn names() -> impl Iterator<Item = RuleName> {
-    use Lexical::{Array, Boolean, Char, Escape, Hex, Integer, Null, Number, Object, String, Value};
+    use Lexical::{
+        Array, Boolean, Char, Escape, Hex, Integer, Null, Number, Object, String, Value,
+    };
     [Value, Object, Array, Number, Integer, Boolean, Null, String, Char, Escape, Hex]
         .into_iter()
         .map(Lexical::name)

@@ -22,7 +22,8 @@ pub(super) fn factored(
         let all = texts.into_iter().map(|(text, rest)| followed(&text, rest)).collect();
         return one_of(all);
     }
-    let all: Vec<(&str, &Option<Expr>)> = texts.iter().map(|(t, rest)| (t.as_str(), rest)).collect();
+    let all: Vec<(&str, &Option<Expr>)> =
+        texts.iter().map(|(t, rest)| (t.as_str(), rest)).collect();
     group(&all, 0, name, names, rules)
 }
 

@@ -193,10 +193,12 @@ impl<'s> Values<'_, 's> {
             }
             Numbers::Language(language) => {
                 let Lower { names, rules, .. } = self.lower;
-                automaton(language, name, names, rules, &mut |ranges| Expr::Class(Class::of(ranges)))
-                    .ok()
-                    .flatten()
-                    .ok_or_else(|| too_large(name))?
+                automaton(language, name, names, rules, &mut |ranges| {
+                    Expr::Class(Class::of(ranges))
+                })
+                .ok()
+                .flatten()
+                .ok_or_else(|| too_large(name))?
             }
         })
     }
@@ -213,7 +215,12 @@ impl<'s> Values<'_, 's> {
                 self.contains(array, (good, bad), (*min, *max), name)?
             }
             Items::Distinct(values) => self.distinct(array, values, name)?,
-            Items::Each(id) if self.schema.node(*id).any && array.prefix.is_empty() && array.min == 0 && array.max.is_none() => {
+            Items::Each(id)
+                if self.schema.node(*id).any
+                    && array.prefix.is_empty()
+                    && array.min == 0
+                    && array.max.is_none() =>
+            {
                 return Ok(self.lower.lexical(Lexical::Array));
             }
             _ => self.items(array, name)?,
@@ -611,11 +618,7 @@ impl<'s> Values<'_, 's> {
         if limit < 2 {
             return Err(too_large(name));
         }
-        let item = if matches!(item, Expr::Rule(_)) {
-            item
-        } else {
-            self.rule(item, name, "one")
-        };
+        let item = if matches!(item, Expr::Rule(_)) { item } else { self.rule(item, name, "one") };
         let block = |values: &mut Self, n: usize| -> Result<Expr, SchemaError> {
             let block = values.times(item.clone(), n, Some(n), name)?;
             Ok(values.rule(block.ok_or_else(|| too_large(name))?, name, "block"))

@@ -10,6 +10,10 @@
 
 mod lexical;
 mod names;
+#[cfg_attr(not(test), expect(dead_code, reason = "for the strings and numbers of schemas"))]
+mod terminal;
+#[cfg_attr(not(test), expect(dead_code, reason = "for the strings and numbers of schemas"))]
+mod automaton;
 
 use std::collections::BTreeSet;
 

@@ -83,7 +83,7 @@ fn parts(expr: &Expr, rule: &RuleName) -> Result<(), GrammarError> {
 /// At most as many rules as llama.cpp counts for what a repetition repeats (`parse_sequence`,
 /// `n_prev_rules`): the group itself, those it makes for groups and repetitions inside, and names
 /// that it meets for the first time.
-fn n_rules(expr: &Expr) -> u64 {
+pub(super) fn n_rules(expr: &Expr) -> u64 {
     fn inside(expr: &Expr) -> u64 {
         let own = match expr {
             Expr::Literal(_) | Expr::Class(_) => 0,

@@ -8,10 +8,11 @@
 //! **Invariant:** the grammar is without left recursion and its size is linear in the schema's
 //! alternatives. Only this file and those beside it know JSON's lexical rules.
 
-mod automaton;
 mod lexical;
 mod names;
 mod prefix;
+mod terminal;
+mod automaton;
 mod value;
 
 use std::collections::BTreeSet;

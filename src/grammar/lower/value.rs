@@ -1,14 +1,16 @@
 //! The nodes of a [`Schema`] as expressions: one rule for a place that several lead to, or that leads
 //! to itself.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::automaton::{automaton, string_terminal};
+use super::automaton::{Written, automaton};
 use super::lexical::{Lexical, json_text};
+use super::terminal::{is_any, plain_terminal, string_terminal};
 use super::{Lower, prefix};
-use crate::grammar::{Class, Expr, Repeat, Rule, RuleName};
+use crate::grammar::{Expr, Repeat, Rule, RuleName};
 use crate::regular::Dfa;
 use crate::schema::{
     Array, Items, Node, NodeId, Numbers, Object, Schema, SchemaError, SchemaProblem, Strings,
@@ -23,7 +25,13 @@ pub(super) fn arguments(
     schema: &Schema,
     name: &RuleName,
 ) -> Result<Expr, SchemaError> {
-    let mut values = Values { n_uses: n_uses(schema), rules: HashMap::new(), schema, lower };
+    let mut values = Values {
+        n_uses: n_uses(schema),
+        rules: HashMap::new(),
+        keys: HashMap::new(),
+        schema,
+        lower,
+    };
     let root = schema.node(Schema::ROOT);
     match root.objects.as_slice() {
         [object] if is_object_alone(root) && object.min == 0 && object.max.is_none() => {
@@ -80,6 +88,8 @@ struct Values<'l, 's> {
     n_uses: Vec<usize>,
     /// The rules of nodes that have one.
     rules: HashMap<NodeId, RuleName>,
+    /// The rules of the keys of members that are not named.
+    keys: HashMap<Dfa, RuleName>,
 }
 
 impl<'s> Values<'_, 's> {
@@ -163,23 +173,26 @@ impl<'s> Values<'_, 's> {
                 let Lower { names, rules, .. } = self.lower;
                 prefix::factored(texts.collect(), name, names, rules)
             }
-            Strings::Language(language) => quoted(self.language(language, name)?),
+            Strings::Language(language) => quoted(self.language(language, name)),
         })
     }
 
     /// The inside of a JSON string; `None` where it is always empty.
-    fn language(&mut self, language: &Dfa, name: &RuleName) -> Result<Option<Expr>, SchemaError> {
+    fn language(&mut self, language: &Dfa, name: &RuleName) -> Option<Expr> {
         let Lower { names, rules, lexical, .. } = self.lower;
-        let mut uses_char = false;
-        let expr = automaton(language, name, names, rules, &mut |ranges| {
-            let (expr, whole) = string_terminal(ranges);
-            uses_char |= whole;
-            expr
+        let uses_char = Cell::new(false);
+        let written = automaton(language, name, names, rules, &|ranges| {
+            uses_char.set(uses_char.get() || is_any(ranges));
+            string_terminal(ranges)
         });
-        if uses_char {
+        if uses_char.get() {
             lexical.insert(Lexical::Char);
         }
-        expr.map_err(|_| too_large(name))
+        match written {
+            Written::Expr(expr) => Some(expr),
+            // Nodes without a text are taken out before.
+            Written::Nothing | Written::Empty => None,
+        }
     }
 
     fn number(&mut self, numbers: &Numbers, name: &RuleName) -> Result<Expr, SchemaError> {
@@ -193,12 +206,11 @@ impl<'s> Values<'_, 's> {
             }
             Numbers::Language(language) => {
                 let Lower { names, rules, .. } = self.lower;
-                automaton(language, name, names, rules, &mut |ranges| {
-                    Expr::Class(Class::of(ranges))
-                })
-                .ok()
-                .flatten()
-                .ok_or_else(|| too_large(name))?
+                match automaton(language, name, names, rules, &plain_terminal) {
+                    Written::Expr(expr) => expr,
+                    // No number has an empty text.
+                    Written::Nothing | Written::Empty => return Err(too_large(name)),
+                }
             }
         })
     }
@@ -429,10 +441,7 @@ impl<'s> Values<'_, 's> {
             let key = if others.keys.is_any() {
                 self.lower.lexical(Lexical::String)
             } else {
-                let rule = self.lower.names.fresh(&[name.as_str(), "key"], "key");
-                let at = self.lower.reserve(&rule);
-                self.lower.rules[at].expr = quoted(self.language(&others.keys, &rule)?);
-                Expr::Rule(rule)
+                self.key(&others.keys, name)
             };
             let value = if arguments {
                 self.argument(others.node, name, "other")?
@@ -447,6 +456,18 @@ impl<'s> Values<'_, 's> {
             return Ok(Some(Expr::Rule(rule)));
         }
         Ok(all.pop())
+    }
+
+    /// The keys that are not named; the alternatives of an object mostly leave out the same ones.
+    fn key(&mut self, keys: &Dfa, name: &RuleName) -> Expr {
+        if let Some(rule) = self.keys.get(keys) {
+            return Expr::Rule(rule.clone());
+        }
+        let rule = self.lower.names.fresh(&[name.as_str(), "key"], "key");
+        self.keys.insert(keys.clone(), rule.clone());
+        let at = self.lower.reserve(&rule);
+        self.lower.rules[at].expr = quoted(self.language(keys, &rule));
+        Expr::Rule(rule)
     }
 
     fn members(

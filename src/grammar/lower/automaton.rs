@@ -1,0 +1,405 @@
+//! A regular language as an expression that reads like a pattern.
+//!
+//! A state becomes what can be read from it to the end. What follows a state that several lead to is
+//! a rule, referred to in last place, where llama.cpp's stack does not grow; everything else stands
+//! where it is read. So a set of strings becomes a trie whose common ends are shared.
+//!
+//! **Invariant:** every text has one reading, as it has one path through the automaton.
+//! **Invariant:** parentheses nest at most [`MAX_DEPTH`] deep, for llama.cpp's parser recurses on
+//! them; nothing here recurses along a path.
+
+use std::collections::HashMap;
+
+use super::names::Names;
+use crate::grammar::check::n_rules;
+use crate::grammar::{Expr, Repeat, Rule, RuleName};
+use crate::regular::Dfa;
+
+/// Deepest nesting before a rule is begun.
+const MAX_DEPTH: u32 = 20;
+
+/// Longest literal written out for a repetition.
+const MAX_WRITTEN_OUT: usize = 40;
+
+/// What a language is written as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Written {
+    /// It has no text.
+    Nothing,
+    /// Its one text is empty, for which there is no expression.
+    Empty,
+    /// All its texts; the empty one is among them where the expression may be empty.
+    Expr(Expr),
+}
+
+/// Writes the language; `terminal` says how a set of code points is written.
+///
+/// Rules that it needs are named after `name` and appended, each before those it uses.
+pub(super) fn automaton(
+    dfa: &Dfa,
+    name: &RuleName,
+    names: &mut Names,
+    rules: &mut Vec<Rule>,
+    terminal: &dyn Fn(&[(char, char)]) -> Expr,
+) -> Written {
+    if dfa.is_empty() {
+        return Written::Nothing;
+    }
+    let graph = Graph::new(dfa);
+    let order = post_order(dfa.states().len(), |state| graph.targets(state));
+    let mut n_uses = vec![0_u32; dfa.states().len()];
+    for state in &order {
+        graph.targets(*state).iter().for_each(|target| n_uses[*target as usize] += 1);
+    }
+    let mut writer = Writer {
+        built: vec![None; dfa.states().len()],
+        rule_names: vec![None; dfa.states().len()],
+        terminals: HashMap::new(),
+        own: Vec::new(),
+        graph,
+        n_uses,
+        name,
+        names,
+        terminal,
+    };
+    for state in order {
+        writer.build(state);
+    }
+    let start = writer.after(0);
+    let written =
+        if start.parts.is_empty() { Written::Empty } else { Written::Expr(writer.expr(start)) };
+    // They were made from the end of the texts to the beginning.
+    rules.extend(writer.own.into_iter().rev());
+    written
+}
+
+/// The states reached from the first, each after all that it leads to, save those that lead back.
+fn post_order(n_states: usize, targets: impl Fn(u32) -> Vec<u32>) -> Vec<u32> {
+    let mut seen = vec![false; n_states];
+    let mut order = Vec::new();
+    let mut open = vec![(0, targets(0))];
+    seen[0] = true;
+    while let Some((state, left)) = open.last_mut() {
+        match left.pop() {
+            Some(next) if !seen[next as usize] => {
+                seen[next as usize] = true;
+                open.push((next, targets(next)));
+            }
+            Some(_) => {}
+            None => {
+                order.push(*state);
+                open.pop();
+            }
+        }
+    }
+    order
+}
+
+/// An automaton whose edges are joined to sets of code points.
+struct Graph {
+    sets: Vec<Vec<(char, char)>>,
+    states: Vec<Node>,
+}
+
+struct Node {
+    accepting: bool,
+    /// Sets, by number, and their targets; not the set that leads back to the state.
+    ways: Vec<(u32, u32)>,
+    /// The set that leads back to the state.
+    again: Option<u32>,
+    /// Where the state is one of a row: at most so many of the set, then what follows that state.
+    row: Option<Row>,
+}
+
+/// `x{0,max}`, then what can be read from a state.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    set: u32,
+    max: u32,
+    end: u32,
+}
+
+impl Graph {
+    fn new(dfa: &Dfa) -> Self {
+        let mut graph = Self { sets: Vec::new(), states: Vec::new() };
+        let mut numbers: HashMap<Vec<(char, char)>, u32> = HashMap::new();
+        for (number, state) in (0_u32..).zip(dfa.states()) {
+            let mut edges = state.edges.clone();
+            edges.sort_by_key(|(first, _, to)| (*to, *first));
+            let mut ways: Vec<(char, u32, u32)> = Vec::new();
+            for same in edges.chunk_by(|one, other| one.2 == other.2) {
+                let set: Vec<_> = same.iter().map(|(first, last, _)| (*first, *last)).collect();
+                let set = *numbers.entry(set).or_insert_with_key(|set| {
+                    graph.sets.push(set.clone());
+                    u32::try_from(graph.sets.len() - 1).unwrap_or(u32::MAX)
+                });
+                ways.push((same[0].0, set, same[0].2));
+            }
+            ways.sort_unstable();
+            let again = ways.iter().find(|way| way.2 == number).map(|way| way.1);
+            let ways = ways.iter().filter(|way| way.2 != number).map(|way| (way.1, way.2));
+            let accepting = state.accepting;
+            graph.states.push(Node { accepting, ways: ways.collect(), again, row: None });
+        }
+        for state in post_order(graph.states.len(), |state| graph.targets(state)) {
+            graph.states[state as usize].row = graph.row(state);
+        }
+        graph
+    }
+
+    /// What the expression of a state is made of.
+    fn targets(&self, state: u32) -> Vec<u32> {
+        let node = &self.states[state as usize];
+        match node.row {
+            Some(row) => vec![row.end],
+            None => node.ways.iter().map(|(_, target)| *target).collect(),
+        }
+    }
+
+    /// Finds a set that leads to a state from which the rest is the same: `x` then `x{0,n} rest`,
+    /// or `rest`, are together `x{0,n+1} rest`.
+    fn row(&self, state: u32) -> Option<Row> {
+        let node = &self.states[state as usize];
+        if node.again.is_some() {
+            return None;
+        }
+        (0..node.ways.len()).find_map(|at| {
+            let (set, target) = node.ways[at];
+            let next = &self.states[target as usize];
+            if next.accepting != node.accepting || next.again.is_some() {
+                return None;
+            }
+            let rest =
+                || node.ways.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, way)| way);
+            match next.row {
+                Some(row) if row.set == set && next.ways.len() == node.ways.len() => {
+                    let others = next.ways.iter().filter(|way| way.0 != set);
+                    rest().eq(others).then_some(Row { max: row.max + 1, ..row })
+                }
+                _ => {
+                    let last = next.ways.len() + 1 == node.ways.len() && rest().eq(&next.ways);
+                    last.then_some(Row { set, max: 1, end: target })
+                }
+            }
+        })
+    }
+}
+
+/// What can be read from a state to the end.
+#[derive(Debug, Clone, Default)]
+struct Built {
+    /// From the last to the first, so that one more in front is quick.
+    parts: Vec<Part>,
+    depth: u32,
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    /// Code points of the set of that number, so many times.
+    Times(u32, u32, Option<u32>),
+    Expr(Expr),
+}
+
+struct Writer<'a> {
+    graph: Graph,
+    /// How many expressions a state's is part of.
+    n_uses: Vec<u32>,
+    built: Vec<Option<Built>>,
+    /// The names of the states that are rules.
+    rule_names: Vec<Option<RuleName>>,
+    /// The names of the sets that are rules.
+    terminals: HashMap<u32, RuleName>,
+    own: Vec<Rule>,
+    name: &'a RuleName,
+    names: &'a mut Names,
+    terminal: &'a dyn Fn(&[(char, char)]) -> Expr,
+}
+
+impl Writer<'_> {
+    /// What can be read from the state; a reference where it is a rule or not built yet.
+    fn after(&mut self, state: u32) -> Built {
+        let at = state as usize;
+        if self.rule_names[at].is_none() {
+            let built =
+                if self.n_uses[at] > 1 { self.built[at].clone() } else { self.built[at].take() };
+            if let Some(built) = built {
+                return built;
+            }
+        }
+        let fresh = || self.names.fresh(&[self.name.as_str()], "text");
+        let name = self.rule_names[at].get_or_insert_with(fresh).clone();
+        Built { parts: vec![Part::Expr(Expr::Rule(name))], depth: 0 }
+    }
+
+    fn build(&mut self, state: u32) {
+        let at = state as usize;
+        let built = match self.graph.states[at].row {
+            Some(Row { set, max, end }) => {
+                let mut built = self.after(end);
+                built.parts.push(Part::Times(set, 0, Some(max)));
+                built
+            }
+            None => self.ways(state),
+        };
+        // A short end is easier to read in its place than as a rule of its own.
+        let is_short = match built.parts.as_slice() {
+            [] | [Part::Times(..)] => true,
+            [Part::Expr(expr)] => matches!(expr, Expr::Rule(_) | Expr::Literal(_)),
+            parts => parts.len() <= MAX_WRITTEN_OUT / 4 && parts.iter().all(|p| self.is_letter(p)),
+        };
+        if self.rule_names[at].is_none()
+            && built.depth < MAX_DEPTH
+            && (self.n_uses[at] < 2 || is_short)
+        {
+            self.built[at] = Some(built);
+            return;
+        }
+        let Built { parts, .. } = self.after(state);
+        let expr = self.expr(built);
+        if let [Part::Expr(Expr::Rule(name))] = parts.as_slice() {
+            self.own.push(Rule::new(name.clone(), expr));
+        }
+    }
+
+    /// Whether the part is one code point once.
+    fn is_letter(&self, part: &Part) -> bool {
+        match part {
+            Part::Times(set, 1, Some(1)) => {
+                matches!(self.graph.sets[*set as usize].as_slice(), [(first, last)] if first == last)
+            }
+            _ => false,
+        }
+    }
+
+    /// The ways on from a state as alternatives, in front of them what leads back to it.
+    fn ways(&mut self, state: u32) -> Built {
+        let node = &self.graph.states[state as usize];
+        let (again, accepting, ways) = (node.again, node.accepting, node.ways.clone());
+        let one = ways.len() == 1;
+        let mut depth = 0;
+        let mut productions = Vec::with_capacity(ways.len());
+        let mut built = Built::default();
+        for (set, target) in ways {
+            let mut way = self.after(target);
+            match way.parts.last_mut() {
+                Some(Part::Times(same, min, max)) if *same == set => {
+                    *min += 1;
+                    *max = max.map(|max| max + 1);
+                }
+                _ => way.parts.push(Part::Times(set, 1, Some(1))),
+            }
+            depth = depth.max(way.depth + 1);
+            if one {
+                built = way;
+            } else {
+                productions.push(self.expr(way));
+            }
+        }
+        if !one && !productions.is_empty() {
+            let mut choice = Expr::Choice(productions);
+            if accepting {
+                choice = choice.optional();
+            }
+            built = Built { parts: vec![Part::Expr(choice)], depth };
+        } else if one && accepting {
+            match built.parts.as_mut_slice() {
+                [Part::Times(_, min @ 1, _)] => *min = 0,
+                _ => {
+                    let expr = self.expr(built).optional();
+                    built = Built { parts: vec![Part::Expr(expr)], depth };
+                }
+            }
+        }
+        if let Some(set) = again {
+            built.parts.push(Part::Times(set, 0, None));
+        }
+        built
+    }
+
+    fn expr(&mut self, built: Built) -> Expr {
+        let mut expr: Option<Expr> = None;
+        for part in built.parts.into_iter().rev() {
+            let part = match part {
+                Part::Expr(part) => part,
+                Part::Times(set, min, max) => self.times(set, min, max),
+            };
+            expr = Some(match expr {
+                None => part,
+                Some(before) => before.then(part),
+            });
+        }
+        // Only the empty text has no parts, and it is no production.
+        expr.unwrap_or_else(|| Expr::Concat(Vec::new()))
+    }
+
+    /// Code points of a set, `min` to `max` times, however large these are.
+    fn times(&mut self, set: u32, min: u32, max: Option<u32>) -> Expr {
+        let mut one = (self.terminal)(&self.graph.sets[set as usize]);
+        if (min, max) == (1, Some(1)) {
+            return one;
+        }
+        if let Expr::Literal(text) = &one {
+            let length = text.len() * min as usize;
+            if max == Some(min) && length <= MAX_WRITTEN_OUT {
+                return Expr::Literal(text.repeat(min as usize));
+            }
+        }
+        let most = max.unwrap_or(min).clamp(1, Repeat::LIMIT);
+        if n_rules(&one) * u64::from(most) > u64::from(Repeat::LIMIT) {
+            let name = match self.terminals.get(&set) {
+                Some(name) => name.clone(),
+                None => {
+                    let name = self.names.fresh(&[self.name.as_str()], "text");
+                    self.terminals.insert(set, name.clone());
+                    self.own.insert(0, Rule::new(name.clone(), one));
+                    name
+                }
+            };
+            one = Expr::Rule(name);
+        }
+        self.split(&one, min, max)
+    }
+
+    /// A repetition in pieces that llama.cpp counts, each text in one way.
+    fn split(&mut self, one: &Expr, min: u32, max: Option<u32>) -> Expr {
+        let repeat = |min, max| Expr::Repeat(Box::new(one.clone()), Repeat { min, max });
+        if max.unwrap_or(min) <= Repeat::LIMIT {
+            return repeat(min, max);
+        }
+        let full = || repeat(Repeat::LIMIT, Some(Repeat::LIMIT));
+        let (mut n_full, mut rest) = (min / Repeat::LIMIT, min % Repeat::LIMIT);
+        let mut parts = Vec::new();
+        match max.map(|max| max - min) {
+            None => parts.push(repeat(rest, None)),
+            Some(0) => {
+                if rest > 0 {
+                    parts.push(repeat(rest, Some(rest)));
+                }
+            }
+            Some(more) => {
+                if rest == 0 && n_full > 0 && more < Repeat::LIMIT {
+                    n_full -= 1;
+                    rest = Repeat::LIMIT;
+                }
+                if rest > 0 {
+                    parts.push(repeat(rest, Some(rest)));
+                }
+                // From the last piece: each is less than full, or full and goes on.
+                let mut at_most = repeat(0, Some((more - 1) % Repeat::LIMIT + 1));
+                for _ in 0..(more - 1) / Repeat::LIMIT {
+                    let less = repeat(0, Some(Repeat::LIMIT - 1));
+                    let name = self.names.fresh(&[self.name.as_str()], "text");
+                    self.own.push(Rule::new(name.clone(), less.or(full().then(at_most))));
+                    at_most = Expr::Rule(name);
+                }
+                parts.push(at_most);
+            }
+        }
+        let mut all: Vec<Expr> = (0..n_full).map(|_| full()).collect();
+        all.append(&mut parts);
+        if all.len() == 1 { all.remove(0) } else { Expr::Concat(all) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -464,4 +464,5 @@ fn common_end(ways: &mut [Built]) -> Option<Expr> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;

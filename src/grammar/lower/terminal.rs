@@ -120,6 +120,7 @@ fn shortest(ranges: &[(char, char)]) -> Class {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
     use crate::grammar::print::gbnf;

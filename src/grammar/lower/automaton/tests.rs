@@ -6,7 +6,7 @@ use crate::grammar::recognize::Recognizer;
 use crate::grammar::{Class, Grammar};
 
 /// The grammar of quoted texts, or `None` without a text.
-fn grammar(dfa: &Dfa, terminal: &dyn Fn(&[(char, char)]) -> Expr) -> Option<Grammar> {
+fn grammar(dfa: &Dfa, terminal: Terminal<'_>) -> Option<Grammar> {
     let mut rules = Vec::new();
     let name = RuleName("t".to_owned());
     let mut names = Names::default();

@@ -38,4 +38,5 @@ pub(super) fn pattern(pattern: &str) -> Result<Dfa, PatternError> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;

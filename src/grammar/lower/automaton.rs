@@ -21,6 +21,9 @@ const MAX_DEPTH: u32 = 20;
 /// Longest literal written out for a repetition.
 const MAX_WRITTEN_OUT: usize = 40;
 
+/// How a set of code points is written.
+pub(super) type Terminal<'t> = &'t dyn Fn(&[(char, char)]) -> Expr;
+
 /// What a language is written as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Written {
@@ -40,7 +43,7 @@ pub(super) fn automaton(
     name: &RuleName,
     names: &mut Names,
     rules: &mut Vec<Rule>,
-    terminal: &dyn Fn(&[(char, char)]) -> Expr,
+    terminal: Terminal<'_>,
 ) -> Written {
     if dfa.is_empty() {
         return Written::Nothing;
@@ -56,6 +59,8 @@ pub(super) fn automaton(
         rule_names: vec![None; dfa.states().len()],
         terminals: HashMap::new(),
         own: Vec::new(),
+        sets: Vec::new(),
+        n_references: vec![0; dfa.states().len()],
         graph,
         n_uses,
         name,
@@ -70,6 +75,7 @@ pub(super) fn automaton(
         if start.parts.is_empty() { Written::Empty } else { Written::Expr(writer.expr(start)) };
     // They were made from the end of the texts to the beginning.
     rules.extend(writer.own.into_iter().rev());
+    rules.append(&mut writer.sets);
     written
 }
 
@@ -98,6 +104,8 @@ fn post_order(n_states: usize, targets: impl Fn(u32) -> Vec<u32>) -> Vec<u32> {
 /// An automaton whose edges are joined to sets of code points.
 struct Graph {
     sets: Vec<Vec<(char, char)>>,
+    /// In how many places each set is used.
+    n_uses: Vec<u32>,
     states: Vec<Node>,
 }
 
@@ -121,7 +129,7 @@ struct Row {
 
 impl Graph {
     fn new(dfa: &Dfa) -> Self {
-        let mut graph = Self { sets: Vec::new(), states: Vec::new() };
+        let mut graph = Self { sets: Vec::new(), n_uses: Vec::new(), states: Vec::new() };
         let mut numbers: HashMap<Vec<(char, char)>, u32> = HashMap::new();
         for (number, state) in (0_u32..).zip(dfa.states()) {
             let mut edges = state.edges.clone();
@@ -131,8 +139,10 @@ impl Graph {
                 let set: Vec<_> = same.iter().map(|(first, last, _)| (*first, *last)).collect();
                 let set = *numbers.entry(set).or_insert_with_key(|set| {
                     graph.sets.push(set.clone());
+                    graph.n_uses.push(0);
                     u32::try_from(graph.sets.len() - 1).unwrap_or(u32::MAX)
                 });
+                graph.n_uses[set as usize] += 1;
                 ways.push((same[0].0, set, same[0].2));
             }
             ways.sort_unstable();
@@ -207,12 +217,17 @@ struct Writer<'a> {
     built: Vec<Option<Built>>,
     /// The names of the states that are rules.
     rule_names: Vec<Option<RuleName>>,
+    /// How often each was referred to by name.
+    n_references: Vec<u32>,
     /// The names of the sets that are rules.
     terminals: HashMap<u32, RuleName>,
+    /// The rules of states.
     own: Vec<Rule>,
+    /// The rules of sets.
+    sets: Vec<Rule>,
     name: &'a RuleName,
     names: &'a mut Names,
-    terminal: &'a dyn Fn(&[(char, char)]) -> Expr,
+    terminal: Terminal<'a>,
 }
 
 impl Writer<'_> {
@@ -228,12 +243,13 @@ impl Writer<'_> {
         }
         let fresh = || self.names.fresh(&[self.name.as_str()], "text");
         let name = self.rule_names[at].get_or_insert_with(fresh).clone();
+        self.n_references[at] += 1;
         Built { parts: vec![Part::Expr(Expr::Rule(name))], depth: 0 }
     }
 
     fn build(&mut self, state: u32) {
         let at = state as usize;
-        let built = match self.graph.states[at].row {
+        let mut built = match self.graph.states[at].row {
             Some(Row { set, max, end }) => {
                 let mut built = self.after(end);
                 built.parts.push(Part::Times(set, 0, Some(max)));
@@ -241,10 +257,16 @@ impl Writer<'_> {
             }
             None => self.ways(state),
         };
+        if let (1, Some(name)) = (self.n_references[at], &self.rule_names[at]) {
+            if self.looped(&mut built, &name.clone()) {
+                // What led back was one of its uses.
+                self.rule_names[at] = None;
+                self.n_uses[at] -= 1;
+            }
+        }
         // A short end is easier to read in its place than as a rule of its own.
         let is_short = match built.parts.as_slice() {
             [] | [Part::Times(..)] => true,
-            [Part::Expr(expr)] => matches!(expr, Expr::Rule(_) | Expr::Literal(_)),
             parts => parts.len() <= MAX_WRITTEN_OUT / 4 && parts.iter().all(|p| self.is_letter(p)),
         };
         if self.rule_names[at].is_none()
@@ -261,6 +283,32 @@ impl Writer<'_> {
         }
     }
 
+    /// Writes `P (Q name)?`, where that is what `name` stands for, as `P (Q P)*`; whether it was.
+    fn looped(&mut self, built: &mut Built, name: &RuleName) -> bool {
+        let Some((Part::Expr(Expr::Repeat(inner, Repeat::OPTIONAL)), first)) =
+            built.parts.split_first_mut()
+        else {
+            return false;
+        };
+        let Expr::Concat(parts) = &mut **inner else { return false };
+        let is_back = |part: &Expr| matches!(part, Expr::Rule(rule) if rule == name);
+        // Written twice, so only where it is short.
+        let short = first.len() <= 2 && first.iter().all(|part| matches!(part, Part::Times(..)));
+        if !short || !parts.last().is_some_and(is_back) {
+            return false;
+        }
+        parts.pop();
+        let first = Built { parts: first.to_vec(), depth: 0 };
+        let mut again = parts.drain(..);
+        let Some(start) = again.next() else { return false };
+        let mut again = again.fold(start, Expr::then);
+        if !first.parts.is_empty() {
+            again = again.then(self.expr(first));
+        }
+        built.parts[0] = Part::Expr(again.any_times());
+        true
+    }
+
     /// Whether the part is one code point once.
     fn is_letter(&self, part: &Part) -> bool {
         match part {
@@ -275,10 +323,8 @@ impl Writer<'_> {
     fn ways(&mut self, state: u32) -> Built {
         let node = &self.graph.states[state as usize];
         let (again, accepting, ways) = (node.again, node.accepting, node.ways.clone());
-        let one = ways.len() == 1;
         let mut depth = 0;
-        let mut productions = Vec::with_capacity(ways.len());
-        let mut built = Built::default();
+        let mut all = Vec::with_capacity(ways.len());
         for (set, target) in ways {
             let mut way = self.after(target);
             match way.parts.last_mut() {
@@ -289,25 +335,24 @@ impl Writer<'_> {
                 _ => way.parts.push(Part::Times(set, 1, Some(1))),
             }
             depth = depth.max(way.depth + 1);
-            if one {
-                built = way;
-            } else {
-                productions.push(self.expr(way));
-            }
+            all.push(way);
         }
-        if !one && !productions.is_empty() {
-            let mut choice = Expr::Choice(productions);
-            if accepting {
-                choice = choice.optional();
-            }
-            built = Built { parts: vec![Part::Expr(choice)], depth };
-        } else if one && accepting {
-            match built.parts.as_mut_slice() {
-                [Part::Times(_, min @ 1, _)] => *min = 0,
-                _ => {
-                    let expr = self.expr(built).optional();
-                    built = Built { parts: vec![Part::Expr(expr)], depth };
-                }
+        let mut built = Built::default();
+        if all.len() > 1 {
+            let end = common_end(&mut all);
+            let productions = all.into_iter().map(|way| self.expr(way)).collect();
+            built.parts.extend(end.map(Part::Expr));
+            built.parts.push(Part::Expr(Expr::Choice(productions)));
+            built.depth = depth;
+        } else if let Some(way) = all.pop() {
+            built = way;
+        }
+        if accepting && !built.parts.is_empty() {
+            if let [Part::Times(_, min @ 1, _)] = built.parts.as_mut_slice() {
+                *min = 0;
+            } else {
+                let expr = self.expr(built).optional();
+                built = Built { parts: vec![Part::Expr(expr)], depth: depth + 1 };
             }
         }
         if let Some(set) = again {
@@ -334,9 +379,20 @@ impl Writer<'_> {
 
     /// Code points of a set, `min` to `max` times, however large these are.
     fn times(&mut self, set: u32, min: u32, max: Option<u32>) -> Expr {
+        let most = max.unwrap_or(min).clamp(1, Repeat::LIMIT);
         let mut one = (self.terminal)(&self.graph.sets[set as usize]);
-        if (min, max) == (1, Some(1)) {
-            return one;
+        // What is more than a class is read more easily once, under a name.
+        let is_long = matches!(one, Expr::Choice(_)) && self.graph.n_uses[set as usize] > 2;
+        if is_long || n_rules(&one) * u64::from(most) > u64::from(Repeat::LIMIT) {
+            let name = if let Some(name) = self.terminals.get(&set) {
+                name.clone()
+            } else {
+                let name = self.names.fresh(&[self.name.as_str()], "text");
+                self.terminals.insert(set, name.clone());
+                self.sets.push(Rule::new(name.clone(), one));
+                name
+            };
+            one = Expr::Rule(name);
         }
         if let Expr::Literal(text) = &one {
             let length = text.len() * min as usize;
@@ -344,25 +400,15 @@ impl Writer<'_> {
                 return Expr::Literal(text.repeat(min as usize));
             }
         }
-        let most = max.unwrap_or(min).clamp(1, Repeat::LIMIT);
-        if n_rules(&one) * u64::from(most) > u64::from(Repeat::LIMIT) {
-            let name = match self.terminals.get(&set) {
-                Some(name) => name.clone(),
-                None => {
-                    let name = self.names.fresh(&[self.name.as_str()], "text");
-                    self.terminals.insert(set, name.clone());
-                    self.own.insert(0, Rule::new(name.clone(), one));
-                    name
-                }
-            };
-            one = Expr::Rule(name);
-        }
         self.split(&one, min, max)
     }
 
     /// A repetition in pieces that llama.cpp counts, each text in one way.
     fn split(&mut self, one: &Expr, min: u32, max: Option<u32>) -> Expr {
-        let repeat = |min, max| Expr::Repeat(Box::new(one.clone()), Repeat { min, max });
+        let repeat = |min, max| match (min, max) {
+            (1, Some(1)) => one.clone(),
+            _ => Expr::Repeat(Box::new(one.clone()), Repeat { min, max }),
+        };
         if max.unwrap_or(min) <= Repeat::LIMIT {
             return repeat(min, max);
         }
@@ -401,5 +447,22 @@ impl Writer<'_> {
     }
 }
 
+/// Takes off the reference that all of them end in, if there is one.
+fn common_end(ways: &mut [Built]) -> Option<Expr> {
+    let end = |way: &Built| match way.parts.first() {
+        Some(Part::Expr(Expr::Rule(name))) => Some(name.clone()),
+        _ => None,
+    };
+    let common = end(ways.first()?)?;
+    if !ways.iter().all(|way| end(way).as_ref() == Some(&common)) {
+        return None;
+    }
+    for way in ways {
+        way.parts.remove(0);
+    }
+    Some(Expr::Rule(common))
+}
+
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;

@@ -270,13 +270,12 @@ impl Subsets<'_> {
                         && self.is_word[*other as usize] == self.is_word[symbol as usize]
                         && self.behinds.is_empty()
                 };
-                let to = match done.iter().find(alike) {
-                    Some((_, to)) => *to,
-                    None => {
-                        let to = self.arrive(&threads, symbol, &subset.behinds)?;
-                        done.push((symbol, to));
-                        to
-                    }
+                let to = if let Some((_, to)) = done.iter().find(alike) {
+                    *to
+                } else {
+                    let to = self.arrive(&threads, symbol, &subset.behinds)?;
+                    done.push((symbol, to));
+                    to
                 };
                 edges.push(Edge { from, symbol, to });
                 buckets[symbol as usize] = threads;
@@ -423,9 +422,8 @@ impl Subsets<'_> {
             }
             self.work += 1;
             match &self.nfa.steps[step as usize] {
-                Step::Class(..) => closed.push((step, debts)),
                 Step::Match if self.open && debts == 0 => return vec![(step, 0)],
-                Step::Match => closed.push((step, debts)),
+                Step::Class(..) | Step::Match => closed.push((step, debts)),
                 Step::Split(ways) => open.extend(ways.iter().rev().map(|way| (*way, debts))),
                 Step::Start(next) if before == Before::Start => open.push((*next, debts)),
                 Step::Start(_) => {}

@@ -101,7 +101,7 @@ pub(super) fn parse(pattern: &str) -> Result<Node, PatternError> {
         Parser { pattern, at: 0, depth: 0, flags: Flags::default(), inside: Inside::Neither };
     let node = parser.choice()?;
     if parser.at < pattern.len() {
-        return Err(parser.wrong(parser.at, "a parenthesis that nothing opens"));
+        return Err(syntax(parser.at, "a parenthesis that nothing opens"));
     }
     Ok(node)
 }
@@ -111,6 +111,9 @@ struct Flags {
     ignore_case: bool,
     dot_all: bool,
 }
+
+/// How a group changes what it holds.
+type Wrap = fn(Node) -> Node;
 
 struct Parser<'p> {
     pattern: &'p str,
@@ -136,10 +139,6 @@ enum Atom {
 }
 
 impl Parser<'_> {
-    fn wrong(&self, offset: usize, what: &'static str) -> PatternError {
-        PatternError::Syntax { offset, what }
-    }
-
     fn rest(&self) -> &str {
         &self.pattern[self.at..]
     }
@@ -187,7 +186,7 @@ impl Parser<'_> {
             let source = &self.pattern[start..];
             let behind = source.starts_with("(?<=") || source.starts_with("(?<!");
             if matches!(node, Node::Look(_)) && (c != '(' || behind) {
-                return Err(self.wrong(after, "a quantifier with nothing to repeat"));
+                return Err(syntax(after, "a quantifier with nothing to repeat"));
             }
             parts.push(node.repeat(min, max));
         }
@@ -211,7 +210,7 @@ impl Parser<'_> {
             self.at += 1;
         }
         if bounds.1.is_some_and(|max| max < bounds.0) {
-            return Err(self.wrong(start, "a quantifier whose bounds are reversed"));
+            return Err(syntax(start, "a quantifier whose bounds are reversed"));
         }
         // Which match is found makes no difference to whether there is one.
         self.eat("?");
@@ -257,11 +256,11 @@ impl Parser<'_> {
             '[' => Node::Class(self.class(start)?),
             '.' if self.flags.dot_all => Node::Class(vec![ANY]),
             '.' => Node::Class(complement(LINE_END)),
-            '*' | '+' | '?' => return Err(self.wrong(start, "a quantifier with nothing to repeat")),
+            '*' | '+' | '?' => return Err(syntax(start, "a quantifier with nothing to repeat")),
             '{' => {
                 self.at = start;
                 if self.braces().is_some() {
-                    return Err(self.wrong(start, "a quantifier with nothing to repeat"));
+                    return Err(syntax(start, "a quantifier with nothing to repeat"));
                 }
                 self.at = start + 1;
                 self.one(u32::from('{'))
@@ -301,11 +300,10 @@ impl Parser<'_> {
     fn group(&mut self, start: usize) -> Result<Node, PatternError> {
         self.depth += 1;
         if self.depth > MAX_NESTING {
-            return Err(self.wrong(start, "too many groups within each other"));
+            return Err(syntax(start, "too many groups within each other"));
         }
         let outside = (self.flags, self.inside);
         let unsupported = |construct| PatternError::Unsupported { offset: start, construct };
-        type Wrap = fn(Node) -> Node;
         let wrap: Wrap = if !self.eat("?") || self.eat(":") {
             |inner| inner
         } else if self.eat("=") {
@@ -319,7 +317,7 @@ impl Parser<'_> {
         } else if self.eat("<") {
             let end = self.rest().find('>').unwrap_or(0);
             if !is_name(&self.rest()[..end]) {
-                return Err(self.wrong(start, "a group with a wrong name"));
+                return Err(syntax(start, "a group with a wrong name"));
             }
             self.at += end + 1;
             |inner| inner
@@ -346,7 +344,7 @@ impl Parser<'_> {
         }
         let inner = self.choice()?;
         if !self.eat(")") {
-            return Err(self.wrong(start, "a group that nothing closes"));
+            return Err(syntax(start, "a group that nothing closes"));
         }
         self.depth -= 1;
         (self.flags, self.inside) = outside;
@@ -367,7 +365,7 @@ impl Parser<'_> {
                 Some('-') if on => on = false,
                 Some(':') => return Ok(false),
                 Some(')') => return Ok(true),
-                _ => return Err(self.wrong(start, "a group of no known kind")),
+                _ => return Err(syntax(start, "a group of no known kind")),
             }
         }
     }
@@ -376,7 +374,7 @@ impl Parser<'_> {
     fn escape(&mut self, start: usize) -> Result<Atom, PatternError> {
         let unsupported = |construct| Err(PatternError::Unsupported { offset: start, construct });
         let Some(c) = self.next() else {
-            return Err(self.wrong(start, "a backslash with nothing behind it"));
+            return Err(syntax(start, "a backslash with nothing behind it"));
         };
         let set = |set: &[(char, char)]| Atom::Set(set.to_vec());
         Ok(match c {
@@ -394,18 +392,18 @@ impl Parser<'_> {
             'r' => Atom::One(0x0d),
             'c' => match self.next() {
                 Some(letter) if letter.is_ascii_alphabetic() => Atom::One(u32::from(letter) % 32),
-                _ => return Err(self.wrong(start, "\\c without a letter")),
+                _ => return Err(syntax(start, "\\c without a letter")),
             },
             'x' => match self.hex(2) {
                 Some(code) => Atom::One(code),
-                None => return Err(self.wrong(start, "\\x without two hexadecimal digits")),
+                None => return Err(syntax(start, "\\x without two hexadecimal digits")),
             },
             'u' => Atom::One(self.unicode(start)?),
             '0' if !self.peek().is_some_and(|c| c.is_ascii_digit()) => Atom::One(0),
             '0' => return unsupported("an octal escape"),
             '1'..='9' | 'k' => return unsupported("a backreference"),
             c if c.is_ascii_alphabetic() => {
-                return Err(self.wrong(start, "an escape of no known meaning"));
+                return Err(syntax(start, "an escape of no known meaning"));
             }
             c => Atom::One(u32::from(c)),
         })
@@ -421,9 +419,9 @@ impl Parser<'_> {
             let code =
                 u32::from_str_radix(digits, 16).ok().filter(|code| hex && *code <= 0x10_ffff);
             self.at += length;
-            return code.ok_or_else(|| self.wrong(start, wrong));
+            return code.ok_or_else(|| syntax(start, wrong));
         }
-        let high = self.hex(4).ok_or_else(|| self.wrong(start, wrong))?;
+        let high = self.hex(4).ok_or_else(|| syntax(start, wrong))?;
         let after = self.at;
         if (0xd800..0xdc00).contains(&high) && self.eat("\\u") {
             if let Some(low) = self.hex(4).filter(|low| (0xdc00..0xe000).contains(low)) {
@@ -490,7 +488,7 @@ impl Parser<'_> {
             match (first, last) {
                 (Atom::One(first), Some(Atom::One(last))) => {
                     if last < first {
-                        return Err(self.wrong(at, "a range whose ends are reversed"));
+                        return Err(syntax(at, "a range whose ends are reversed"));
                     }
                     add_scalars(&mut ranges, first, last);
                 }
@@ -513,13 +511,17 @@ impl Parser<'_> {
     fn member(&mut self, class: usize) -> Result<Option<Atom>, PatternError> {
         let start = self.at;
         match self.next() {
-            None => Err(self.wrong(class, "a class that nothing closes")),
+            None => Err(syntax(class, "a class that nothing closes")),
             Some(']') => Ok(None),
             Some('\\') if self.eat("b") => Ok(Some(Atom::One(0x08))),
             Some('\\') => self.escape(start).map(Some),
             Some(c) => Ok(Some(Atom::One(u32::from(c)))),
         }
     }
+}
+
+fn syntax(offset: usize, what: &'static str) -> PatternError {
+    PatternError::Syntax { offset, what }
 }
 
 fn add(ranges: &mut Vec<(char, char)>, atom: Atom) {

@@ -6,7 +6,7 @@ use crate::grammar::recognize::Recognizer;
 use crate::grammar::{Class, Grammar};
 
 /// The grammar of quoted texts, or `None` without a text.
-fn grammar(dfa: &Dfa, terminal: &dyn Fn(&[(char, char)]) -> Expr) -> Option<Grammar> {
+fn grammar(dfa: &Dfa, terminal: Terminal<'_>) -> Option<Grammar> {
     let mut rules = Vec::new();
     let name = RuleName("t".to_owned());
     let mut names = Names::default();
@@ -35,7 +35,8 @@ fn text(dfa: &Dfa) -> String {
 #[track_caller]
 fn check(pattern: &str, expected: &str) {
     let text = text(&Dfa::pattern(pattern).unwrap());
-    let text = text.strip_prefix("root ::= \"'\" ").unwrap_or(&text).trim_end();
+    let text = text.strip_suffix("char ::= [^\"]\n").unwrap_or(&text);
+    let text = text.strip_prefix("root ::= \"'\" ").unwrap_or(text).trim_end();
     assert_eq!(text, expected);
 }
 
@@ -55,10 +56,15 @@ fn patterns_read_like_themselves() {
     check("^(foo|bar)$", r#"("bar" | "foo") "'""#);
     check("^(foo|foobar)$", r#"root ::= "'foo" "bar"? "'""#);
     check("^x-", r#"root ::= "'x-" char* "'""#);
-    check("a", r#"[^\x00-\x1F"\\a\x7F] "'""#);
-    check("^[0-9]{4}-(0[1-9]|1[0-2])$", r#"[0-9]{4} "-" ("0" [1-9] | "1" [0-2]) "'""#);
-    check("^(/[^/]+)+$", r#"[^/]"#);
-    check("^(ab)*$", r#"x"#);
+    check("^[ab]*c[^]*$", r#"[ab]* "c" char* "'""#);
+    check("^[a-z]+(, [a-z]+)*$", r#"[a-z]+ (", " [a-z]+)* "'""#);
+    check("^(ab)*$", r#""ab"* "'""#);
+    check(
+        "^(0[1-9]|1[0-2])(/[a-z]+:){2}$",
+        r#"("0" [1-9] | "1" [0-2]) t-2 "'"
+t-2 ::= "/" [a-z]+ ":/" [a-z]+ ":""#,
+    );
+    check("^([a-z]|%[0-9]{2})*$", r#"[a-z]* ("%" [0-9]{2} [a-z]*)* "'""#);
 }
 
 #[test]
@@ -69,10 +75,19 @@ fn large_counts_are_split() {
         text(&any.intersect(&letters).unwrap())
     };
     assert_eq!(words(2_000, Some(2_000)), "root ::= \"'\" [a-z]{2000} \"'\"\n");
-    assert_eq!(words(4_001, Some(4_001)), "");
-    assert_eq!(words(1_500, Some(2_500)), "");
-    assert_eq!(words(3_000, None), "");
-    assert_eq!(words(0, Some(5_000)), "");
+    let check = |min, max, expected: &str| {
+        let text = words(min, max);
+        assert_eq!(text.strip_prefix("root ::= \"'\" ").unwrap().trim_end(), expected);
+    };
+    check(4_001, Some(4_001), r#"[a-z]{2000} [a-z]{2000} [a-z] "'""#);
+    check(1_500, Some(2_500), r#"[a-z]{1500} [a-z]{0,1000} "'""#);
+    check(2_500, Some(3_000), r#"[a-z]{2000} [a-z]{500} [a-z]{0,500} "'""#);
+    check(2_000, Some(2_001), r#"[a-z]{2000} [a-z]? "'""#);
+    check(3_000, None, r#"[a-z]{2000} [a-z]{1000,} "'""#);
+    check(0, Some(2_001), "t-2 \"'\"\nt-2 ::= [a-z]{0,1999} | [a-z]{2000} [a-z]?");
+    let five = "t-3 \"'\"\nt-3 ::= [a-z]{0,1999} | [a-z]{2000} t-2\n\
+                t-2 ::= [a-z]{0,1999} | [a-z]{2000} [a-z]{0,1000}";
+    check(0, Some(5_000), five);
 }
 
 /// A number below `below`, from a seed that it changes.

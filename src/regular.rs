@@ -11,6 +11,8 @@ mod minimize;
 mod product;
 mod strings;
 mod pattern;
+pub mod number;
+pub mod format;
 
 use std::collections::HashMap;
 

@@ -26,14 +26,14 @@ const DEPTH: usize = 3;
 pub(super) fn regex() -> String {
     let hex = "[0-9A-Fa-f]";
     let escape = format!(
-        r"\\(?:[dDwWsStnrfv\\^$.*+?()\[\]{{|}}\/]|x{hex}{{2}}|u(?:[0-9A-CE-Fa-ce-f]{hex}{{3}}|[Dd][0-7]{hex}{{2}}))"
+        r"\\(?:[dDwWsStnrfv\\^$.*+?()\[\]{{|}}\/]|c[A-Za-z]|x{hex}{{2}}|u(?:[0-9A-CE-Fa-ce-f]{hex}{{3}}|[Dd][0-7]{hex}{{2}}))"
     );
     let ordered: Vec<String> = (0..=8).map(|n| format!("{n},[{n}-9]")).collect();
     let counts = format!(r"[0-9]{{1,2}},?|9,9|[0-9],[1-9][0-9]|{}", ordered.join("|"));
     let quantifier = format!(r"(?:[*+?]|\{{(?:{counts})\}})\??");
     let range = "0-[0-9]|1-[1-9]|a-[a-z]|A-[A-Z]";
     let member = format!(r"(?:{range}|[^\\\[\]^\x00-\x1f&~-]|{escape})");
-    let class = format!(r"\[\^?(?:-?{member}+|-)-?\]");
+    let class = format!(r"\[\^?(?:-?{member}+|-)?-?\]");
     let plain = r"[^\\^$.*+?()\[\]{}|\/\x00-\x1f]";
     let mut atom = format!("(?:{plain}|\\.|{escape}|{class})");
     for _ in 0..DEPTH {
@@ -45,6 +45,6 @@ pub(super) fn regex() -> String {
 
 /// Concatenations of atoms, anchored or not, with `|` between.
 fn choice(atom: &str, quantifier: &str) -> String {
-    let one = format!(r"\^?(?:{atom}(?:{quantifier})?)*\$?");
+    let one = format!(r"\^?(?:{atom}(?:{quantifier})?|\\[bB])*\$?");
     format!(r"{one}(?:\|{one})*")
 }

@@ -5,6 +5,7 @@
     reason = "a test that goes wrong shall say so and stop"
 )]
 
+mod check;
 mod cli;
 #[cfg(unix)]
 mod cpu_flags;

@@ -7,6 +7,7 @@
 
 mod check;
 mod cli;
+mod coverage;
 #[cfg(unix)]
 mod cpu_flags;
 mod decode;

@@ -49,6 +49,7 @@ pub mod prompt;
 pub mod input;
 pub mod engine;
 pub mod validate;
+pub mod check;
 pub mod caller;
 #[cfg(feature = "engine")]
 pub mod load;

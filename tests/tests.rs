@@ -5,7 +5,9 @@
     reason = "a test that goes wrong shall say so and stop"
 )]
 
+mod check;
 mod cli;
+mod coverage;
 #[cfg(unix)]
 mod cpu_flags;
 mod decode;

@@ -13,11 +13,13 @@
 
 mod bytes;
 mod compile;
+mod place;
 
 use std::sync::Arc;
 
 pub use self::bytes::ByteSet;
 use self::compile::{Automaton, Call, StateId, compile};
+pub use self::place::Place;
 use super::check::check;
 use super::{Grammar, GrammarError};
 

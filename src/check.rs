@@ -1,0 +1,84 @@
+//! A JSON text and a grammar to the spelling of the text that the grammar takes, or to the place
+//! where every spelling ends.
+//!
+//! A grammar of ours fixes what JSON leaves free: white space, the order of declared keys, how a
+//! number or a character is spelled. So a value is written anew, with the recognizer as the guide,
+//! and is legal if one of its spellings is taken. What is tried:
+//!
+//! - White space is `", "` and `": "`, and none elsewhere.
+//! - The members of an object come in every order that the grammar may take; each comes once, and
+//!   one that stands there twice comes twice.
+//! - A number is tried as written, then in every other usual spelling of the same value: without
+//!   a fraction that is zero (`1.0` as `1`), with one (`1` as `1.0`), as plain digits (`1e3` as
+//!   `1000`, `5e-5` as `0.00005`) and with an exponent (`1000` as `1e3`). Texts are compared, so no
+//!   digit is rounded; `-0` counts as `0`, as JSON Schema compares values.
+//! - A string and a key are tried in the shortest spelling, then with each character in the first
+//!   spelling that the grammar takes, then as written.
+//!
+//! **Invariant:** nothing is lost: a spelling has the members, the items, the characters and the
+//! values of the numbers of the text that it stands for.
+//! **Invariant:** the answer is exact within [`MAX_STEPS`], and where they do not suffice it is
+//! [`Outcome::Undecided`], never "no".
+//! **Invariant:** no I/O here.
+
+mod document;
+mod spelling;
+mod expected;
+mod search;
+mod members;
+mod pointer;
+
+pub use self::document::{Document, DocumentError, MAX_DEPTH};
+pub use self::expected::Expected;
+pub use self::search::{MAX_STEPS, Ranks, spell};
+
+use crate::grammar::recognize::Recognizer;
+
+/// What became of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The grammar takes it, spelled so.
+    Accepted(String),
+    /// The grammar takes no spelling of it.
+    Refused(Refusal),
+    /// The steps did not suffice to tell.
+    Undecided,
+}
+
+/// The furthest place that a spelling came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The bytes that were taken; the first wrong one would follow them.
+    pub taken: Vec<u8>,
+    /// The wrong byte and what was to follow it; empty where the text ended too early.
+    pub rest: Vec<u8>,
+    /// What would have been right there.
+    pub expected: Expected,
+    /// JSON pointer of the value that was being written, where the text is JSON.
+    pub pointer: String,
+}
+
+/// Whether a grammar takes exactly these bytes; `recognizer` stands before the first of them.
+///
+/// # Errors
+///
+/// [`Refusal`] of the first byte that is not taken.
+pub fn exact(recognizer: &Recognizer, bytes: &[u8]) -> Result<(), Refusal> {
+    let mut at = recognizer.clone();
+    let offset = match at.push_all(bytes) {
+        Ok(()) if at.can_end() => return Ok(()),
+        Ok(()) => bytes.len(),
+        Err(offset) => {
+            let taken = at.push_all(&bytes[..offset]);
+            debug_assert_eq!(taken, Ok(()), "they were taken before");
+            offset
+        }
+    };
+    let (taken, rest) = bytes.split_at(offset);
+    Err(Refusal {
+        taken: taken.to_vec(),
+        rest: rest.to_vec(),
+        expected: Expected::after(&at),
+        pointer: pointer::at_end(taken),
+    })
+}

@@ -1,0 +1,86 @@
+//! The coverage measurement, `cargo bench --bench coverage`: its parts, and a quick slice of it.
+
+#[path = "coverage/cases.rs"]
+mod cases;
+#[path = "coverage/judge.rs"]
+mod judge;
+#[path = "coverage/sets.rs"]
+mod sets;
+#[path = "coverage/table.rs"]
+mod table;
+#[path = "coverage/walk.rs"]
+mod walk;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use call_me_maybe::grammar::recognize::Recognizer;
+
+use self::cases::{Case, Instance, Random};
+use self::judge::{Compiled, Instruments, Verdict, judge};
+
+/// No instruments.
+struct Plain;
+
+impl Instruments for Plain {
+    fn load(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn convert(&self, _: &str) -> Option<Duration> {
+        None
+    }
+
+    fn peak(&self, work: &mut dyn FnMut()) -> usize {
+        work();
+        0
+    }
+}
+
+fn raw(text: &str) -> Box<serde_json::value::RawValue> {
+    serde_json::from_str(text).unwrap()
+}
+
+fn case(schema: &str, valid: &[&str], invalid: &[&str]) -> Case {
+    let instance = |valid| {
+        move |data: &&str| Instance { description: "it".to_owned(), valid, data: raw(data) }
+    };
+    let instances = valid.iter().map(instance(true)).chain(invalid.iter().map(instance(false)));
+    let instances = instances.collect();
+    Case { subset: "s".to_owned(), id: "s---1".to_owned(), schema: raw(schema), instances }
+}
+
+#[track_caller]
+fn check(schema: &str, valid: &[&str], invalid: &[&str], expected: Option<(&str, &str)>) {
+    let verdict = judge(&case(schema, valid, invalid), 1, &Plain);
+    let expected = expected.map(|(reason, example)| (reason.to_owned(), example.to_owned()));
+    assert_eq!(verdict.trouble(), expected);
+    assert_eq!(verdict.passes(), expected.is_none());
+}
+
+#[test]
+fn a_schema_passes_only_where_all_is_right() {
+    let schema =
+        r#"{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}"#;
+    check(schema, &[r#"{"a":1.0}"#], &["{}", "[]", r#"{"a":1.5}"#], None);
+    check(
+        schema,
+        &["{}"],
+        &[],
+        Some(("rejects valid", r#"it: /arguments: expected `"a": `, found }"#)),
+    );
+    let taken = r#"it: {"name": "f", "arguments": {"a": 1}}"#;
+    check(schema, &[], &[r#"{"a":1}"#], Some(("accepts invalid", taken)));
+    let refused = "refused: \"$dynamicRef\" is not supported";
+    check(r##"{"type": "object", "$dynamicRef": "#x"}"##, &[], &[], Some((refused, "")));
+}
+
+#[test]
+fn percentiles_are_the_nearest_rank() {
+    let list = |n: u64| (1..=n).map(|ms| (Duration::from_millis(ms), "x")).collect();
+    let ms = Duration::from_millis;
+    assert_eq!(table::times(list(1)), Some((ms(1), ms(1), ms(1), "x")));
+    assert_eq!(table::times(list(4)), Some((ms(2), ms(4), ms(4), "x")));
+    assert_eq!(table::times(list(200)), Some((ms(100), ms(198), ms(200), "x")));
+    assert_eq!(table::times(Vec::new()), None);
+}

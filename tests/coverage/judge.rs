@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use call_me_maybe::check::{Document, Outcome, Ranks, spell};
 use call_me_maybe::definitions::{FunctionDef, FunctionName};
 use call_me_maybe::grammar::GrammarError;
-use call_me_maybe::grammar::lower::{CallGrammar, Unsupported, calls};
+use call_me_maybe::grammar::lower::{CallGrammar, Options, calls};
 use call_me_maybe::grammar::print::gbnf;
 use call_me_maybe::grammar::recognize::Recognizer;
 use serde_json::Value;
@@ -136,7 +136,7 @@ pub(crate) fn judge(case: &Case, seed: u64, instruments: &dyn Instruments) -> Ve
 pub(crate) fn grammar(schema: &str) -> Result<(CallGrammar, String), String> {
     let schema: Value = serde_json::from_str(schema).map_err(|error| format!("JSON: {error}"))?;
     let name = FunctionName::new("f").ok_or("name")?;
-    let grammar = calls(&[FunctionDef::new(name, None, &schema)], Unsupported::Keep)
+    let grammar = calls(&[FunctionDef::new(name, None, &schema)], Options::LEGAL)
         .map_err(|error| reason(&error))?;
     if let Some((_, error)) = grammar.refused.first() {
         return Err(format!("\"{}\" {}", error.keyword, error.reason));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use call_me_maybe::definitions::{self, FunctionDef, FunctionName};
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::print::gbnf;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub(crate) fn lists(folder: &Path) -> anyhow::Result<Vec<(String, Vec<FunctionDe
 
 /// The functions of a list that have no grammar, with the reason.
 pub(crate) fn refused(functions: &[FunctionDef]) -> Vec<String> {
-    match calls(functions, Unsupported::Keep) {
+    match calls(functions, Options::LEGAL) {
         Ok(calls) => {
             let refused = calls.refused.iter();
             refused.map(|(name, error)| format!("{name}: {error}")).collect()
@@ -89,7 +89,7 @@ fn large(functions: Vec<FunctionDef>) -> Option<Duration> {
     let renamed: Vec<FunctionDef> = renamed.collect::<Option<_>>()?;
     let times = (0..N_RUNS).map(|_| {
         let start = Instant::now();
-        let grammar = calls(&renamed, Unsupported::Keep).map(|calls| gbnf(&calls.grammar));
+        let grammar = calls(&renamed, Options::LEGAL).map(|calls| gbnf(&calls.grammar));
         std::hint::black_box(&grammar);
         start.elapsed()
     });

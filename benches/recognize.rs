@@ -101,7 +101,7 @@ fn compile_times() -> Result<(), Box<dyn Error>> {
             println!("compile {name}: not supported by the schemas yet");
             continue;
         };
-        println!("compile {name}: {:.2} ms", median(|| compile(&grammar)).as_secs_f64() * 1e3);
+        println!("compile {name}: {:.2} ms", fastest(|| compile(&grammar)).as_secs_f64() * 1e3);
     }
     Ok(())
 }
@@ -110,16 +110,14 @@ fn compile(grammar: &Grammar) {
     std::hint::black_box(Recognizer::new(grammar).is_ok());
 }
 
-fn median(mut job: impl FnMut()) -> Duration {
-    let mut times: Vec<Duration> = (0..7)
-        .map(|_| {
-            let start = Instant::now();
-            job();
-            start.elapsed()
-        })
-        .collect();
-    times.sort_unstable();
-    times[3]
+/// The least of several times: whatever else the machine does only adds to it.
+fn fastest(mut job: impl FnMut()) -> Duration {
+    let once = |_| {
+        let start = Instant::now();
+        job();
+        start.elapsed()
+    };
+    (0..9).map(once).min().unwrap_or_default()
 }
 
 fn long_string() -> Result<(), Box<dyn Error>> {
@@ -128,14 +126,13 @@ fn long_string() -> Result<(), Box<dyn Error>> {
     let grammar = calls(&functions, Unsupported::Keep)?.grammar;
     let mut start = Recognizer::new(&grammar)?;
     start.push_all(&start.forced()).map_err(|offset| format!("refused at {offset}"))?;
-    start.push_all(b"\"").map_err(|offset| format!("refused at {offset}"))?;
     let texts =
         [("ASCII", "The quick brown fox, 1234. "), ("mixed", "Ein \\\"süßer\\\" Fuchs: 狐 🦊\\n")];
     for (name, text) in texts {
         let text = text.repeat(10_000_000 / text.len());
-        let time = median(|| {
+        let time = fastest(|| {
             let mut at = start.clone();
-            std::hint::black_box(at.push_all(text.as_bytes()).is_ok());
+            assert_eq!(std::hint::black_box(at.push_all(text.as_bytes())), Ok(()));
         });
         println!("string, {name}: {:.0} MB/s", text.len() as f64 / time.as_secs_f64() / 1e6);
     }

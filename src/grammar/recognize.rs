@@ -155,11 +155,14 @@ impl Recognizer {
         expected::after(self)
     }
 
-    /// The rules that the text is inside of, the outermost first, in one of the ways to read it;
-    /// rules that were compiled into others do not show, those of arguments always do.
+    /// The rules that the text is inside of, the outermost first, in one of the ways to read it:
+    /// inside an argument where there is such a way. Rules that were compiled into others do not
+    /// show, those of arguments always do.
     #[must_use]
     pub fn open_rules(&self) -> Vec<&RuleName> {
-        let parts = self.position.threads.first().map(|thread| thread.stack.parts());
+        let threads = &self.position.threads;
+        let inside = threads.iter().find(|thread| thread.stack.in_argument());
+        let parts = inside.or(threads.first()).map(|thread| thread.stack.parts());
         let names = parts.into_iter().flatten();
         names.filter_map(|part| self.automaton.names.get(part as usize)?.as_ref()).collect()
     }

@@ -231,6 +231,7 @@ impl<'a> Nfa<'a> {
                 Some(rule) => self.add(&rule.expr, from, to, inlined),
                 None => self.states[from].calls.push((name, to)),
             },
+            Expr::Concat(parts) if parts.is_empty() => self.states[from].empty.push(to),
             Expr::Concat(parts) => {
                 let mut at = from;
                 for (index, part) in parts.iter().enumerate() {

@@ -23,16 +23,15 @@
 
 mod document;
 mod spelling;
-mod expected;
 mod search;
 mod members;
 mod pointer;
 
 pub use self::document::{Document, DocumentError, MAX_DEPTH};
-pub use self::expected::Expected;
 pub use self::search::{MAX_STEPS, Ranks, spell};
 
 use crate::grammar::recognize::Recognizer;
+use crate::grammar::recognize::expected::Expected;
 
 /// What became of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,9 +52,19 @@ pub struct Refusal {
     /// The wrong byte and what was to follow it; empty where the text ended too early.
     pub rest: Vec<u8>,
     /// What would have been right there.
-    pub expected: Expected,
+    pub expected: Vec<Expected>,
     /// JSON pointer of the value that was being written, where the text is JSON.
     pub pointer: String,
+}
+
+impl Refusal {
+    /// What would have been right, in words: `` `, "unit": "` or a digit ``.
+    #[must_use]
+    pub fn expected_words(&self) -> String {
+        let mut words: Vec<String> = self.expected.iter().map(ToString::to_string).collect();
+        let last = words.pop().unwrap_or_default();
+        if words.is_empty() { last } else { format!("{} or {last}", words.join(", ")) }
+    }
 }
 
 /// Whether a grammar takes exactly these bytes; `recognizer` stands before the first of them.
@@ -78,7 +87,7 @@ pub fn exact(recognizer: &Recognizer, bytes: &[u8]) -> Result<(), Refusal> {
     Err(Refusal {
         taken: taken.to_vec(),
         rest: rest.to_vec(),
-        expected: Expected::after(&at),
+        expected: at.expected(),
         pointer: pointer::at_end(taken),
     })
 }

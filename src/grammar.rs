@@ -2,16 +2,18 @@
 //!
 //! GBNF is llama.cpp's notation for context-free grammars: `name ::= production | production`,
 //! terminals are literals and classes of code points, and `?`, `*`, `+` and `{m,n}` repeat what
-//! stands before them. We use literals, classes, rule names, concatenation, alternatives and
-//! repetition; not `.`, not token terminals.
+//! stands before them. A grammar here has literals, classes, rule names, concatenation,
+//! alternatives and repetition; a token terminal becomes the token's text.
 //!
-//! [`lower`] makes a grammar from function definitions, [`check`] finds what llama.cpp would refuse
-//! or widen in silence, [`mod@print`] writes the text, [`recognize`] matches text against it.
+//! [`lower`] makes a grammar from function definitions and [`parse`] from GBNF text, [`check`] finds
+//! what llama.cpp would refuse or widen in silence, [`mod@print`] writes the text, [`recognize`]
+//! matches text against it.
 //!
 //! **Invariant:** the first rule is named `root` and no two rules have one name.
 
 pub mod check;
 pub mod lower;
+pub mod parse;
 pub mod print;
 pub mod recognize;
 
@@ -53,6 +55,22 @@ impl Grammar {
             }
         }
         Ok(Self { rules })
+    }
+
+    /// The same without the rules that `root` does not lead to.
+    #[must_use]
+    pub(crate) fn reachable(mut self) -> Self {
+        let mut found: HashSet<RuleName> = HashSet::new();
+        let rules: std::collections::HashMap<&RuleName, &Rule> =
+            self.rules.iter().map(|rule| (&rule.name, rule)).collect();
+        let mut open: Vec<&Rule> = self.rules.first().into_iter().collect();
+        while let Some(rule) = open.pop() {
+            if found.insert(rule.name.clone()) {
+                open.extend(rule.expr.names().into_iter().filter_map(|name| rules.get(name)));
+            }
+        }
+        self.rules.retain(|rule| found.contains(&rule.name));
+        self
     }
 
     /// The rules, `root` first.
@@ -128,7 +146,7 @@ pub enum Expr {
     Class(Class),
     /// What the rule of that name stands for.
     Rule(RuleName),
-    /// One after the other.
+    /// One after the other; of no parts, nothing.
     Concat(Vec<Expr>),
     /// One of several productions.
     Choice(Vec<Expr>),
@@ -137,6 +155,12 @@ pub enum Expr {
 }
 
 impl Expr {
+    /// The empty text.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::Concat(Vec::new())
+    }
+
     /// This text.
     #[must_use]
     pub fn literal(text: impl Into<String>) -> Self {
@@ -194,6 +218,25 @@ impl Expr {
     pub fn at_least_once(self) -> Self {
         Self::Repeat(Box::new(self), Repeat::SOME)
     }
+
+    /// The expressions that this one is made of.
+    #[must_use]
+    pub fn children(&self) -> &[Self] {
+        match self {
+            Self::Literal(_) | Self::Class(_) | Self::Rule(_) => &[],
+            Self::Concat(parts) | Self::Choice(parts) => parts,
+            Self::Repeat(inner, _) => std::slice::from_ref(&**inner),
+        }
+    }
+
+    /// The rules that it uses, in order.
+    #[must_use]
+    pub fn names(&self) -> Vec<&RuleName> {
+        match self {
+            Self::Rule(name) => vec![name],
+            other => other.children().iter().flat_map(Self::names).collect(),
+        }
+    }
 }
 
 /// A set of code points: inclusive ranges, or all others.
@@ -214,6 +257,12 @@ impl Class {
     #[must_use]
     pub fn but(ranges: &[(char, char)]) -> Self {
         Self { ranges: ranges.to_vec(), negated: true }
+    }
+
+    /// Any code point.
+    #[must_use]
+    pub fn any() -> Self {
+        Self::of(&[('\0', char::MAX)])
     }
 
     /// The ranges as given.
@@ -363,6 +412,27 @@ pub enum GrammarError {
         /// Most.
         max: u32,
     },
+}
+
+impl GrammarError {
+    /// The rule that is not sound, if it is one rule.
+    #[must_use]
+    pub fn rule(&self) -> Option<&RuleName> {
+        match self {
+            Self::DuplicateRule { name }
+            | Self::UnreachableRule { name }
+            | Self::LeftRecursion { name }
+            | Self::EndlessRule { name }
+            | Self::EmptyRepeat { name }
+            | Self::EmptyPart { name }
+            | Self::RepeatTooLarge { name, .. } => Some(name),
+            Self::UndefinedRule { rule, .. } => Some(rule),
+            Self::NoFunctions { .. }
+            | Self::NoRoot
+            | Self::RepeatTooLong { .. }
+            | Self::RepeatReversed { .. } => None,
+        }
+    }
 }
 
 fn refusals(refused: &[(crate::definitions::FunctionName, SchemaError)]) -> String {

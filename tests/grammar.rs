@@ -64,7 +64,7 @@ fn unsound_grammars_are_found() {
     check(vec![("root", Expr::Class(Class::of(&[('b', 'a')])))], "the rule root has an empty part");
     check(
         vec![("root", times(times(a(), 0, 50), 0, 50))],
-        "the rule root repeats 50 rules 50 times; llama.cpp's limit is 2000",
+        "the rule root repeats 51 rules 50 times; llama.cpp's limit is 2000",
     );
     check(vec![("root", times(rule("x"), 0, 2000)), ("x", a())], "sound");
     check(

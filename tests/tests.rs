@@ -23,6 +23,7 @@ mod llama;
 #[cfg(feature = "engine")]
 mod model;
 mod output;
+mod parse;
 mod prompt;
 mod properties;
 mod readme;

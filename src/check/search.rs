@@ -10,7 +10,6 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::document::{Content, Document, NodeId, Text};
-use super::expected::Expected;
 use super::spelling;
 use super::{Outcome, Refusal};
 use crate::grammar::recognize::{Place, Recognizer};
@@ -89,7 +88,7 @@ pub fn spell(document: &Document, start: &Recognizer, ranks: &Ranks) -> Outcome 
         Some(Furthest { at, taken, rest, node }) => Outcome::Refused(Refusal {
             taken,
             rest,
-            expected: Expected::after(&at),
+            expected: at.expected(),
             pointer: document.pointer(node),
         }),
         // Every way that ends was offered and refused.

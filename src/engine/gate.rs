@@ -4,7 +4,7 @@
 //! highest logit down and the first that the grammar takes is the one a mask would have left on
 //! top. With a temperature the same walk draws without replacement: a draw that is refused is
 //! struck out and the next is drawn from the rest, which is a draw from the masked distribution.
-//! Where the walk goes deep, the mask is computed by our recognizer over the sorted vocabulary.
+//! Where the walk goes deep, the mask is computed by our recognizer over the vocabulary's trie.
 //!
 //! **Invariant:** a token is returned only if the recognizer and the backend's gate both take it.
 
@@ -125,39 +125,9 @@ impl<G: Gate> Place<'_, G> {
         }
     }
 
-    /// Every text token that the recognizer takes, found by walking the sorted vocabulary: tokens
-    /// with a common beginning share its steps, and a refused beginning skips all that have it.
+    /// Every text token that the recognizer takes, in the order of their ids.
     fn mask(&self) -> Vec<TokenId> {
-        let sorted = self.vocab.sorted();
-        let mut allowed = Vec::new();
-        // States after each byte of the current token's bytes.
-        let mut states = vec![self.recognizer.clone()];
-        let mut path: Vec<u8> = Vec::new();
-        let mut at = 0;
-        while at < sorted.len() {
-            let bytes = self.vocab.bytes(sorted[at]);
-            let shared = path.iter().zip(bytes).take_while(|(a, b)| a == b).count();
-            path.truncate(shared);
-            states.truncate(shared + 1);
-            let mut refused = false;
-            for &byte in &bytes[shared..] {
-                let mut state = states[states.len() - 1].clone();
-                path.push(byte);
-                if !state.push(byte) {
-                    refused = true;
-                    break;
-                }
-                states.push(state);
-            }
-            if refused {
-                at = self.vocab.with_prefix(&path, at..sorted.len()).end;
-                path.pop();
-            } else {
-                allowed.push(sorted[at]);
-                at += 1;
-            }
-        }
-        allowed
+        self.recognizer.mask(self.vocab.trie()).iter().map(TokenId).collect()
     }
 }
 

@@ -4,6 +4,9 @@
 //! the order of their bytes.
 
 use std::ops::Range;
+use std::sync::OnceLock;
+
+use crate::grammar::recognize::mask::TokenTrie;
 
 /// Index of a token in the model's vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +47,8 @@ pub struct Token {
 pub struct Vocab {
     tokens: Vec<Token>,
     sorted: Vec<TokenId>,
+    /// Built when it is first needed: most calls never need a mask.
+    trie: OnceLock<TokenTrie>,
     bos: Option<TokenId>,
 }
 
@@ -60,7 +65,7 @@ impl Vocab {
         sorted.sort_by(|a, b| {
             tokens[a.index()].bytes.cmp(&tokens[b.index()].bytes).then_with(|| a.cmp(b))
         });
-        Self { tokens, sorted, bos }
+        Self { tokens, sorted, trie: OnceLock::new(), bos }
     }
 
     /// How many tokens there are.
@@ -111,6 +116,13 @@ impl Vocab {
     #[must_use]
     pub fn sorted(&self) -> &[TokenId] {
         &self.sorted
+    }
+
+    /// The same tokens as a trie, for token masks.
+    #[must_use]
+    pub fn trie(&self) -> &TokenTrie {
+        let tokens = || self.sorted.iter().map(|id| (id.0, self.bytes(*id)));
+        self.trie.get_or_init(|| TokenTrie::new(tokens()))
     }
 
     /// Where in [`Vocab::sorted`] the tokens stand that begin with `prefix`, within `range`.

@@ -15,9 +15,12 @@ use super::{Expr, Grammar, GrammarError, Repeat, Rule, RuleName};
 /// The first thing found, with the rule's name.
 pub fn check(grammar: &Grammar) -> Result<(), GrammarError> {
     let rules: HashMap<&RuleName, &Rule> = grammar.rules().iter().map(|r| (&r.name, r)).collect();
+    let mut numbered = Numbered::default();
     for rule in grammar.rules() {
         parts(&rule.expr, &rule.name)?;
-        for name in names(&rule.expr) {
+        numbered.names.insert(&rule.name);
+        numbered.read(&rule.expr, false, rule)?;
+        for name in rule.expr.names() {
             if !rules.contains_key(name) {
                 return Err(GrammarError::UndefinedRule {
                     name: name.clone(),
@@ -41,48 +44,73 @@ pub fn check(grammar: &Grammar) -> Result<(), GrammarError> {
     }
 }
 
-fn children(expr: &Expr) -> &[Expr] {
-    match expr {
-        Expr::Literal(_) | Expr::Class(_) | Expr::Rule(_) => &[],
-        Expr::Concat(parts) | Expr::Choice(parts) => parts,
-        Expr::Repeat(inner, _) => std::slice::from_ref(&**inner),
-    }
-}
-
-/// The rules that an expression uses, in order.
-fn names(expr: &Expr) -> Vec<&RuleName> {
-    match expr {
-        Expr::Rule(name) => vec![name],
-        other => children(other).iter().flat_map(names).collect(),
-    }
-}
-
-/// No empty part, and every bound one that llama.cpp keeps.
+/// No empty part.
 fn parts(expr: &Expr, rule: &RuleName) -> Result<(), GrammarError> {
     let empty = match expr {
         Expr::Literal(text) => text.is_empty(),
         Expr::Class(class) => {
             class.ranges().is_empty() || class.ranges().iter().any(|(first, last)| first > last)
         }
-        Expr::Concat(parts) | Expr::Choice(parts) => parts.is_empty(),
-        Expr::Rule(_) | Expr::Repeat(..) => false,
+        Expr::Choice(parts) => parts.is_empty(),
+        Expr::Concat(_) | Expr::Rule(_) | Expr::Repeat(..) => false,
     };
     if empty {
         return Err(GrammarError::EmptyPart { name: rule.clone() });
     }
-    if let Expr::Repeat(inner, repeat) = expr {
-        let times = repeat.max().unwrap_or(repeat.min()).max(1);
-        let n_rules = n_rules(inner);
-        if u64::from(times) * n_rules > u64::from(Repeat::LIMIT) {
-            return Err(GrammarError::RepeatTooLarge { name: rule.clone(), n_rules, times });
-        }
-    }
-    children(expr).iter().try_for_each(|part| parts(part, rule))
+    expr.children().iter().try_for_each(|part| parts(part, rule))
 }
 
-/// At most as many rules as llama.cpp counts for what a repetition repeats (`parse_sequence`,
-/// `n_prev_rules`): the group itself, those it makes for groups and repetitions inside, and names
-/// that it meets for the first time.
+/// The rules that llama.cpp has numbered so far, as it reads what [`super::print`] writes.
+#[derive(Default)]
+struct Numbered<'a> {
+    names: HashSet<&'a RuleName>,
+    /// Those that it makes for groups and repetitions.
+    n_made: u64,
+}
+
+impl<'a> Numbered<'a> {
+    fn count(&self) -> u64 {
+        self.n_made + u64::try_from(self.names.len()).unwrap_or(u64::MAX)
+    }
+
+    /// Reads an expression and gives what a repetition of it would count (`parse_sequence`,
+    /// `n_prev_rules`): 1, for a group as many as were numbered within.
+    fn read(&mut self, expr: &'a Expr, grouped: bool, rule: &'a Rule) -> Result<u64, GrammarError> {
+        let before = self.count();
+        self.n_made += u64::from(grouped);
+        match expr {
+            Expr::Literal(_) | Expr::Class(_) => {}
+            Expr::Rule(name) => {
+                self.names.insert(name);
+            }
+            Expr::Concat(parts) => {
+                for part in parts {
+                    let grouped = matches!(part, Expr::Concat(_) | Expr::Choice(_));
+                    self.read(part, grouped, rule)?;
+                }
+            }
+            Expr::Choice(parts) => {
+                for part in parts {
+                    self.read(part, matches!(part, Expr::Choice(_)), rule)?;
+                }
+            }
+            Expr::Repeat(inner, repeat) => {
+                let is_one = matches!(**inner, Expr::Literal(_) | Expr::Class(_) | Expr::Rule(_));
+                let n_rules = self.read(inner, !is_one, rule)?;
+                let times = repeat.max().filter(|max| *max > 0).unwrap_or(repeat.min().max(1));
+                if u64::from(times) * n_rules > u64::from(Repeat::LIMIT) {
+                    let name = rule.name.clone();
+                    return Err(GrammarError::RepeatTooLarge { name, n_rules, times });
+                }
+                self.n_made += repeat.max().map_or(1, |max| u64::from(max - repeat.min()));
+            }
+        }
+        Ok(if grouped { (self.count() - before).max(1) } else { 1 })
+    }
+}
+
+/// At most as many rules as llama.cpp counts for what a repetition repeats: the group itself, those
+/// it makes for groups and repetitions inside, and names that it may meet for the first time.
 pub(super) fn n_rules(expr: &Expr) -> u64 {
     fn inside(expr: &Expr) -> u64 {
         let own = match expr {
@@ -92,7 +120,7 @@ pub(super) fn n_rules(expr: &Expr) -> u64 {
                 repeat.max().map_or(1, |max| u64::from(max - repeat.min())).max(1)
             }
         };
-        own + children(expr).iter().map(inside).sum::<u64>()
+        own + expr.children().iter().map(inside).sum::<u64>()
     }
     if matches!(expr, Expr::Rule(_)) { 1 } else { inside(expr).max(1) }
 }
@@ -107,7 +135,7 @@ fn reachable(grammar: &Grammar, rules: &HashMap<&RuleName, &Rule>) -> Result<(),
     let mut open: Vec<&Rule> = grammar.rules().first().into_iter().collect();
     while let Some(rule) = open.pop() {
         if seen.insert(&rule.name) {
-            open.extend(names(&rule.expr).into_iter().filter_map(|name| rules.get(name)));
+            open.extend(rule.expr.names().into_iter().filter_map(|name| rules.get(name)));
         }
     }
     match grammar.rules().iter().find(|rule| !seen.contains(&rule.name)) {
@@ -117,7 +145,10 @@ fn reachable(grammar: &Grammar, rules: &HashMap<&RuleName, &Rule>) -> Result<(),
 }
 
 /// The rules for which `holds` follows from the rules already found.
-fn fixpoint(grammar: &Grammar, holds: fn(&Expr, &HashSet<RuleName>) -> bool) -> HashSet<RuleName> {
+pub(super) fn fixpoint(
+    grammar: &Grammar,
+    holds: fn(&Expr, &HashSet<RuleName>) -> bool,
+) -> HashSet<RuleName> {
     let mut found = HashSet::new();
     loop {
         let before = found.len();
@@ -133,7 +164,7 @@ fn fixpoint(grammar: &Grammar, holds: fn(&Expr, &HashSet<RuleName>) -> bool) -> 
     }
 }
 
-fn may_be_empty(expr: &Expr, nullable: &HashSet<RuleName>) -> bool {
+pub(super) fn may_be_empty(expr: &Expr, nullable: &HashSet<RuleName>) -> bool {
     match expr {
         Expr::Literal(_) | Expr::Class(_) => false,
         Expr::Rule(name) => nullable.contains(name),
@@ -159,7 +190,7 @@ fn repeats_empty(expr: &Expr, nullable: &HashSet<RuleName>) -> bool {
             return true;
         }
     }
-    children(expr).iter().any(|part| repeats_empty(part, nullable))
+    expr.children().iter().any(|part| repeats_empty(part, nullable))
 }
 
 /// The rules that an expression may begin with.

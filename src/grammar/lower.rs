@@ -140,7 +140,7 @@ pub fn calls(functions: &[FunctionDef], options: Options) -> Result<CallGrammar,
     let mut rules = vec![root, Rule { comment: notes, ..Rule::new(call, expr) }];
     rules.append(&mut lower.rules);
     rules.extend(lexical::rules(lower.lexical));
-    let grammar = Grammar::new(rules)?;
+    let grammar = Grammar::new(rules)?.reachable();
     check(&grammar)?;
     Ok(CallGrammar { grammar, refused, widened })
 }

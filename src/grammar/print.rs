@@ -50,6 +50,10 @@ fn expr(text: &mut String, this: &Expr, around: Around) {
         }
         Expr::Class(set) => class(text, set),
         Expr::Rule(name) => text.push_str(name.as_str()),
+        // llama.cpp takes no repetition of an empty literal, but of a group of one.
+        Expr::Concat(parts) if parts.is_empty() => {
+            text.push_str(if around == Around::Repeat { "(\"\")" } else { "\"\"" });
+        }
         Expr::Concat(parts) => joined(text, parts, " ", Around::Concat, around >= Around::Concat),
         Expr::Choice(parts) => joined(text, parts, " | ", Around::Choice, around >= Around::Choice),
         Expr::Repeat(inner, repeat) => {
@@ -95,6 +99,10 @@ fn suffix(text: &mut String, repeat: Repeat) {
 
 fn class(text: &mut String, class: &Class) {
     const SPECIAL: &[char] = &['[', ']', '\\', '-', '^'];
+    if *class == Class::any() {
+        text.push('.');
+        return;
+    }
     text.push_str(if class.is_negated() { "[^" } else { "[" });
     for &(first, last) in class.ranges() {
         char_in(text, first, SPECIAL);

@@ -4,6 +4,12 @@
 //! states may also call other rules. Where the text stands is a small set of pairs of a state and a
 //! stack of return states; stacks share their lower parts, so a clone costs a few counters.
 //!
+//! ```text
+//! Grammar ──nfa──► one automaton ──compile──► tables (automaton) ◄── Position ◄── Recognizer
+//!                                                    ▲                  │
+//!                                   TokenTrie ──► mask ──► TokenMask    └──► expected
+//! ```
+//!
 //! **Invariant:** `push` takes a byte exactly when some text of the grammar begins with all bytes
 //! taken so far and that one; so there is always a way to the end, and ill-formed UTF-8 is never
 //! taken.
@@ -12,16 +18,23 @@
 //! rule; so the stack is as deep as the text is nested, not as long as it is.
 
 mod bytes;
+mod nfa;
+mod automaton;
 mod compile;
-mod place;
+mod position;
+pub mod mask;
+pub mod expected;
 
 use std::sync::Arc;
 
+use self::automaton::{Automaton, DEAD};
 pub use self::bytes::ByteSet;
-use self::compile::{Automaton, Call, StateId, compile};
-pub use self::place::Place;
+use self::compile::compile;
+use self::expected::Expected;
+use self::mask::{TokenMask, TokenTrie};
+use self::position::{Position, Thread};
 use super::check::check;
-use super::{Grammar, GrammarError};
+use super::{Grammar, GrammarError, RuleName};
 
 /// Where a text stands in a grammar; starts before its first byte.
 ///
@@ -44,35 +57,6 @@ pub struct Recognizer {
     position: Position,
 }
 
-/// All the ways in which the text so far can be read.
-#[derive(Debug, Clone, Default)]
-struct Position {
-    /// Each in a state that can take a byte; no two equal.
-    threads: Vec<Thread>,
-    /// Whether the text so far is a whole text of the grammar.
-    whole: bool,
-}
-
-/// One way to read the text so far.
-#[derive(Debug, Clone)]
-struct Thread {
-    state: StateId,
-    stack: Stack,
-}
-
-/// The calls that are not finished, the innermost first.
-#[derive(Debug, Clone, Default)]
-struct Stack(Option<Arc<Frame>>);
-
-#[derive(Debug)]
-struct Frame {
-    /// Where to go on once the called rule is complete.
-    back: StateId,
-    /// Whether the called rule is an argument's value.
-    argument: bool,
-    below: Stack,
-}
-
 impl Recognizer {
     /// Compiles a grammar.
     ///
@@ -82,29 +66,19 @@ impl Recognizer {
     pub fn new(grammar: &Grammar) -> Result<Self, GrammarError> {
         check(grammar)?;
         let automaton = Arc::new(compile(grammar));
-        let mut position = Position::default();
-        position.enter(&automaton, automaton.start, Stack::default());
+        let position = Position::start(&automaton);
         Ok(Self { automaton, position })
     }
 
     /// Takes the byte; `false` where no text of the grammar goes on with it.
     pub fn push(&mut self, byte: u8) -> bool {
-        match self.position.after(&self.automaton, byte) {
-            Some(next) => {
-                self.position = next;
-                true
-            }
-            None => false,
-        }
+        self.position.push(&self.automaton, byte)
     }
 
     /// Whether all of the bytes would be taken; none at all always are.
     #[must_use]
     pub fn accepts(&self, bytes: &[u8]) -> bool {
-        match self.walk(bytes) {
-            Walk::Refused(_) => false,
-            Walk::Within(..) | Walk::To(_) => true,
-        }
+        self.walk(bytes).is_ok()
     }
 
     /// Takes all of the bytes or none.
@@ -113,12 +87,10 @@ impl Recognizer {
     ///
     /// The offset of the first byte that is refused.
     pub fn push_all(&mut self, bytes: &[u8]) -> Result<(), usize> {
-        match self.walk(bytes) {
-            Walk::Refused(offset) => return Err(offset),
-            Walk::Within(_) if bytes.is_empty() => {}
+        match self.walk(bytes)? {
             Walk::Within(state) => {
                 self.position.threads[0].state = state;
-                self.position.whole = false;
+                self.position.whole &= bytes.is_empty();
             }
             Walk::To(position) => self.position = position,
         }
@@ -145,17 +117,60 @@ impl Recognizer {
 
     /// The longest text that every way on begins with; empty where there is a choice.
     ///
-    /// It stops where the text can end, as the end is a choice too.
+    /// It stops where the text can end, as the end is a choice too, and after 64 KiB.
     #[must_use]
     pub fn forced(&self) -> Vec<u8> {
+        const LIMIT: usize = 1 << 16;
         let mut forced = Vec::new();
         let mut position = self.position.clone();
         while let (false, Some(byte)) = (position.whole, position.allowed(&self.automaton).only()) {
-            let Some(next) = position.after(&self.automaton, byte) else { break };
-            position = next;
+            if forced.len() == LIMIT || !position.push(&self.automaton, byte) {
+                break;
+            }
             forced.push(byte);
         }
         forced
+    }
+
+    /// The tokens whose bytes would all be taken.
+    ///
+    /// What was computed is kept with the compiled grammar, up to a bound, for its recognizers on
+    /// all threads; it serves one trie at a time.
+    #[must_use]
+    pub fn mask(&self, trie: &TokenTrie) -> TokenMask {
+        let mut mask = TokenMask::default();
+        self.mask_into(trie, &mut mask);
+        mask
+    }
+
+    /// Like [`Recognizer::mask`], into a mask that is there already.
+    pub fn mask_into(&self, trie: &TokenTrie, mask: &mut TokenMask) {
+        mask::fill(&self.automaton, &self.position, trie, mask);
+    }
+
+    /// What may come next, for people: texts as far as they are forced, kinds of characters, the
+    /// end.
+    #[must_use]
+    pub fn expected(&self) -> Vec<Expected> {
+        expected::after(self)
+    }
+
+    /// The rules that the text is inside of, the outermost first, in one of the ways to read it:
+    /// inside an argument where there is such a way. Rules that were compiled into others do not
+    /// show, those of arguments always do.
+    #[must_use]
+    pub fn open_rules(&self) -> Vec<&RuleName> {
+        let threads = &self.position.threads;
+        let inside = threads.iter().find(|thread| thread.stack.in_argument());
+        let parts = inside.or(threads.first()).map(|thread| thread.stack.parts());
+        let names = parts.into_iter().flatten();
+        names.filter_map(|part| self.automaton.names.get(part as usize)?.as_ref()).collect()
+    }
+
+    /// The place of the text so far, as a key.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place(self.position.clone())
     }
 
     /// Whether the text is inside the value of an argument: at its start, or where it can go on.
@@ -169,7 +184,7 @@ impl Recognizer {
     /// The shortest bytes that complete the argument's value that the text is in; printable ASCII
     /// where there is a choice.
     ///
-    /// Empty outside a value, and where it can be complete already.
+    /// Empty outside a value, and where it can be complete already. It stops after 64 KiB.
     #[must_use]
     pub fn closing(&self) -> Vec<u8> {
         let inside = self.position.threads.iter().filter(|thread| thread.stack.in_argument());
@@ -198,164 +213,61 @@ impl Recognizer {
         closing
     }
 
-    fn walk(&self, bytes: &[u8]) -> Walk {
+    fn walk(&self, bytes: &[u8]) -> Result<Walk, usize> {
         let automaton = &*self.automaton;
-        // Most tokens stay inside one string or one literal: no stack changes, no memory is taken.
-        let mut rest = bytes.iter().enumerate();
-        let mut position = Position::default();
-        if let [thread] = self.position.threads.as_slice() {
-            let mut state = thread.state;
-            loop {
-                let Some((offset, byte)) = rest.next() else { return Walk::Within(state) };
-                match automaton.next(state, *byte) {
-                    None => return Walk::Refused(offset),
-                    Some(next) if automaton.only_takes_bytes(next) => state = next,
-                    Some(next) => {
-                        position.enter(automaton, next, thread.stack.clone());
-                        break;
-                    }
-                }
+        let mut position;
+        let mut done = 0;
+        if let [thread] = &self.position.threads[..] {
+            // Most tokens stay inside one string or one literal: no stack changes, no memory is
+            // taken.
+            let (n_bytes, state) = automaton.run(thread.state, bytes);
+            if state == DEAD {
+                return Err(n_bytes - 1);
             }
+            if n_bytes == 0 || state < automaton.n_plain {
+                return Ok(Walk::Within(state));
+            }
+            position = Position::default();
+            position.enter(automaton, state, thread.stack.clone());
+            done = n_bytes;
         } else {
-            let Some((_, byte)) = rest.next() else { return Walk::To(self.position.clone()) };
-            match self.position.after(automaton, *byte) {
-                None => return Walk::Refused(0),
-                Some(next) => position = next,
+            position = self.position.clone();
+        }
+        while let Some(byte) = bytes.get(done) {
+            if let [thread] = &mut position.threads[..] {
+                let (n_bytes, state) = automaton.run(thread.state, &bytes[done..]);
+                done += n_bytes;
+                if state == DEAD {
+                    return Err(done - 1);
+                }
+                if state < automaton.n_plain {
+                    thread.state = state;
+                    position.whole = false;
+                } else {
+                    let stack = std::mem::take(&mut thread.stack);
+                    position = Position::default();
+                    position.enter(automaton, state, stack);
+                }
+            } else if position.push(automaton, *byte) {
+                done += 1;
+            } else {
+                return Err(done);
             }
         }
-        for (offset, byte) in rest {
-            match position.after(automaton, *byte) {
-                None => return Walk::Refused(offset),
-                Some(next) => position = next,
-            }
-        }
-        Walk::To(position)
+        Ok(Walk::To(position))
     }
 }
+
+/// Where a text stands, apart from its recognizer: of use only beside others of the same one.
+///
+/// Equal places lead on in the same ways; the reverse does not always hold.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Place(Position);
 
 /// Where some bytes lead.
 enum Walk {
-    /// Nowhere: the byte at this offset is refused.
-    Refused(usize),
     /// To this state of the only thread, with the same stack.
-    Within(StateId),
+    Within(automaton::StateId),
     /// There.
     To(Position),
-}
-
-impl Position {
-    fn allowed(&self, automaton: &Automaton) -> ByteSet {
-        let mut set = ByteSet::default();
-        for thread in &self.threads {
-            for edge in automaton.edges(thread.state) {
-                set.insert_range(edge.first, edge.last);
-            }
-        }
-        set
-    }
-
-    fn after(&self, automaton: &Automaton, byte: u8) -> Option<Self> {
-        let mut next = Self::default();
-        let mut taken = false;
-        for thread in &self.threads {
-            if let Some(state) = automaton.next(thread.state, byte) {
-                taken = true;
-                next.enter(automaton, state, thread.stack.clone());
-            }
-        }
-        taken.then_some(next)
-    }
-
-    /// Adds a state and all that it leads to without a byte.
-    ///
-    /// The recursion ends: a checked grammar has no left recursion and repeats nothing empty.
-    fn enter(&mut self, automaton: &Automaton, state: StateId, stack: Stack) {
-        for &Call { rule, back, argument, last } in automaton.calls(state) {
-            let inner = if last && !argument {
-                stack.clone()
-            } else {
-                Stack(Some(Arc::new(Frame { back, argument, below: stack.clone() })))
-            };
-            self.enter(automaton, rule, inner);
-        }
-        if automaton.is_final(state) {
-            match &stack.0 {
-                None => self.whole = true,
-                Some(frame) => self.enter(automaton, frame.back, frame.below.clone()),
-            }
-        }
-        let known = |thread: &Thread| thread.state == state && thread.stack == stack;
-        if !automaton.edges(state).is_empty() && !self.threads.iter().any(known) {
-            self.threads.push(Thread { state, stack });
-        }
-    }
-}
-
-impl Thread {
-    /// Fewest bytes that complete the argument's value.
-    fn cost(&self, automaton: &Automaton) -> u32 {
-        let mut cost = automaton.cost(self.state);
-        let mut stack = &self.stack;
-        while let Some(frame) = &stack.0 {
-            if frame.argument {
-                break;
-            }
-            cost = cost.saturating_add(automaton.cost(frame.back));
-            stack = &frame.below;
-        }
-        cost
-    }
-
-    fn closing(&self, automaton: &Automaton) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        automaton.cheapest(self.state, &mut bytes);
-        let mut stack = &self.stack;
-        while let Some(frame) = &stack.0 {
-            if frame.argument {
-                break;
-            }
-            automaton.cheapest(frame.back, &mut bytes);
-            stack = &frame.below;
-        }
-        bytes
-    }
-}
-
-impl Stack {
-    fn in_argument(&self) -> bool {
-        let mut stack = self;
-        while let Some(frame) = &stack.0 {
-            if frame.argument {
-                return true;
-            }
-            stack = &frame.below;
-        }
-        false
-    }
-}
-
-impl PartialEq for Stack {
-    fn eq(&self, other: &Self) -> bool {
-        let (mut a, mut b) = (self, other);
-        loop {
-            match (&a.0, &b.0) {
-                (None, None) => return true,
-                (Some(x), Some(y)) if Arc::ptr_eq(x, y) => return true,
-                (Some(x), Some(y)) if x.back == y.back && x.argument == y.argument => {
-                    (a, b) = (&x.below, &y.below);
-                }
-                _ => return false,
-            }
-        }
-    }
-}
-
-impl Drop for Frame {
-    /// Frees a deep stack in a loop, where the compiler's own code would recurse.
-    fn drop(&mut self) {
-        let mut below = self.below.0.take();
-        while let Some(mut frame) = below.and_then(Arc::into_inner) {
-            below = frame.below.0.take();
-        }
-    }
 }

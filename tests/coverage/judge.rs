@@ -167,7 +167,7 @@ fn judge_grammar(case: &Case, seed: u64, start: &Recognizer) -> Judged {
                 "{}: {}: expected {}, found {}",
                 instance.description,
                 refusal.pointer,
-                refusal.expected,
+                refusal.expected_words(),
                 String::from_utf8_lossy(&refusal.rest).chars().take(30).collect::<String>(),
             )),
             _ => {}

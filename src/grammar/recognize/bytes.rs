@@ -1,7 +1,7 @@
 //! Sets of bytes.
 
 /// A set of bytes, one bit each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ByteSet([u64; 4]);
 
 impl ByteSet {
@@ -19,6 +19,18 @@ impl ByteSet {
     /// Adds the bytes from `first` to `last`, both included.
     pub fn insert_range(&mut self, first: u8, last: u8) {
         (first..=last).for_each(|byte| self.insert(byte));
+    }
+
+    /// Takes a byte out.
+    pub fn remove(&mut self, byte: u8) {
+        self.0[usize::from(byte >> 6)] &= !(1 << (byte & 63));
+    }
+
+    /// The bytes that are in either set.
+    #[must_use]
+    pub fn union(mut self, other: &Self) -> Self {
+        self.0.iter_mut().zip(other.0).for_each(|(word, other)| *word |= other);
+        self
     }
 
     /// How many bytes are in the set.

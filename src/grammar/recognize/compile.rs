@@ -1,422 +1,399 @@
-//! A [`Grammar`] as automata over bytes that call each other.
+//! A [`Grammar`] as deterministic automata that call each other, by subset construction.
 //!
-//! Each rule becomes a nondeterministic automaton (Thompson's construction), then a deterministic
-//! one (subsets of its states). A rule that is used in one place only, and is no argument's value,
-//! is built in there: so a list of function names becomes one automaton that shares their
-//! beginnings.
+//! A subset construction can take exponentially many states. Where it takes many more than the
+//! nondeterministic automaton has, the rest of that part is left as it is: a state that jumps to
+//! several others stands for a subset, and the text is then read in several threads.
 //!
-//! **Invariant:** the ranges of a state's edges are disjoint and rising.
-//! **Invariant:** every state has a finite cost: the fewest bytes that complete its rule.
+//! **Invariant:** the number of states and the time are linear in the size of the nondeterministic
+//! automaton, which is linear in the grammar's text.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Range;
+use rustc_hash::FxHashMap;
 
-use regex_syntax::utf8::Utf8Sequences;
+use super::automaton::{Automaton, ByteMap, Call, DEAD, Extra, Row, StateId};
+use super::bytes::ByteSet;
+use super::nfa::{self, END, Nfa, NfaId, PartId, Step};
+use crate::grammar::Grammar;
 
-use crate::grammar::{Class, Expr, Grammar, Rule, RuleName};
-
-/// A state of the compiled grammar.
-pub(super) type StateId = u32;
-
-/// A compiled grammar.
-#[derive(Debug, Default)]
-pub(super) struct Automaton {
-    pub(super) start: StateId,
-    states: Vec<State>,
-    edges: Vec<Edge>,
-    calls: Vec<Call>,
-}
-
-#[derive(Debug)]
-struct State {
-    edges: Range<u32>,
-    calls: Range<u32>,
-    /// Whether the rule can be complete here.
-    last: bool,
-    cost: u32,
-}
-
-/// From one state to another by a byte of an inclusive range.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Edge {
-    pub(super) first: u8,
-    pub(super) last: u8,
-    to: StateId,
-}
-
-/// From one state to another by a text of a rule.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Call {
-    /// First state of the called rule.
-    pub(super) rule: StateId,
-    /// Where to go on after it.
-    pub(super) back: StateId,
-    /// Whether the rule is an argument's value.
-    pub(super) argument: bool,
-    /// Whether nothing can follow at `back` but the end of the calling rule.
-    pub(super) last: bool,
-}
-
-impl Automaton {
-    pub(super) fn edges(&self, state: StateId) -> &[Edge] {
-        let Range { start, end } = self.states[state as usize].edges;
-        &self.edges[start as usize..end as usize]
-    }
-
-    pub(super) fn calls(&self, state: StateId) -> &[Call] {
-        let Range { start, end } = self.states[state as usize].calls;
-        &self.calls[start as usize..end as usize]
-    }
-
-    pub(super) fn is_final(&self, state: StateId) -> bool {
-        self.states[state as usize].last
-    }
-
-    /// Whether a byte is all that leads on from the state.
-    pub(super) fn only_takes_bytes(&self, state: StateId) -> bool {
-        let state = &self.states[state as usize];
-        state.calls.is_empty() && !state.last
-    }
-
-    pub(super) fn next(&self, state: StateId, byte: u8) -> Option<StateId> {
-        let edge = self.edges(state).iter().find(|edge| byte <= edge.last)?;
-        (edge.first <= byte).then_some(edge.to)
-    }
-
-    /// Fewest bytes that complete the state's rule.
-    pub(super) fn cost(&self, state: StateId) -> u32 {
-        self.states[state as usize].cost
-    }
-
-    /// Appends the fewest bytes that complete the state's rule.
-    pub(super) fn cheapest(&self, state: StateId, bytes: &mut Vec<u8>) {
-        // What is left to complete, the innermost last.
-        let mut open = vec![state];
-        while let Some(state) = open.pop() {
-            if self.is_final(state) {
-                continue;
-            }
-            let cost = self.cost(state);
-            let good = |edge: &&Edge| self.cost(edge.to).saturating_add(1) == cost;
-            let printable = |edge: &Edge| {
-                (edge.first.max(b' ') <= edge.last.min(b'~')).then(|| edge.first.max(b' '))
-            };
-            let edges = || self.edges(state).iter().filter(good);
-            let edge = edges()
-                .find_map(|edge| printable(edge).map(|byte| (byte, edge.to)))
-                .or_else(|| edges().next().map(|edge| (edge.first, edge.to)));
-            let call = || self.calls(state).iter().find(|call| self.call_cost(call) == cost);
-            if let Some((byte, to)) = edge {
-                bytes.push(byte);
-                open.push(to);
-            } else if let Some(call) = call() {
-                open.extend([call.back, call.rule]);
-            }
-        }
-    }
-
-    fn call_cost(&self, call: &Call) -> u32 {
-        self.cost(call.rule).saturating_add(self.cost(call.back))
-    }
-
-    /// Computes the costs: from unknown downwards until none changes.
-    fn price(&mut self) {
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for id in (0..self.states.len()).rev() {
-                let state = StateId::try_from(id).unwrap_or(StateId::MAX);
-                let by_edge =
-                    self.edges(state).iter().map(|edge| self.cost(edge.to).saturating_add(1));
-                let by_call = self.calls(state).iter().map(|call| self.call_cost(call));
-                let cost = by_edge.chain(by_call).min().unwrap_or(u32::MAX);
-                let cost = if self.is_final(state) { 0 } else { cost };
-                if cost < self.states[id].cost {
-                    self.states[id].cost = cost;
-                    changed = true;
-                }
-            }
-        }
-    }
-}
+/// Members of all subsets of a part that are always kept.
+const SMALL_PART: usize = 1 << 14;
+/// Members of all subsets of a part for each of its states beyond that.
+const MEMBERS_PER_STATE: usize = 32;
 
 /// Compiles a checked grammar.
 pub(super) fn compile(grammar: &Grammar) -> Automaton {
-    let rules: HashMap<&RuleName, &Rule> = grammar.rules().iter().map(|r| (&r.name, r)).collect();
-    let mut n_uses: HashMap<&RuleName, usize> = HashMap::new();
-    for rule in grammar.rules() {
-        count(&rule.expr, &mut n_uses);
+    let nfa = nfa::build(grammar);
+    let mut builder = Builder::new(&nfa);
+    builder.need_part(0);
+    let mut done = 0;
+    while let Some(&part) = builder.parts.get(done) {
+        done += 1;
+        builder.part(part);
     }
-    let root = RuleName::root();
-    let inlined = |rule: &Rule| {
-        !rule.argument && rule.name != root && n_uses.get(&rule.name).is_some_and(|n| *n == 1)
-    };
-    let mut automaton = Automaton::default();
-    let mut starts: HashMap<&RuleName, StateId> = HashMap::new();
-    let mut called: Vec<&RuleName> = Vec::new();
-    for rule in grammar.rules().iter().filter(|rule| !inlined(rule)) {
-        let mut nfa = Nfa::default();
-        let (start, end) = (nfa.state(), nfa.state());
-        nfa.add(&rule.expr, start, end, &|name| rules.get(name).copied().filter(|r| inlined(r)));
-        starts.insert(&rule.name, automaton.determinize(&nfa, start, end, &rules, &mut called));
-    }
-    // Rules call rules that come later; only now is every start known.
-    for (call, name) in automaton.calls.iter_mut().zip(called) {
-        call.rule = starts.get(name).copied().unwrap_or_default();
-    }
-    for index in 0..automaton.calls.len() {
-        let back = automaton.calls[index].back;
-        automaton.calls[index].last = automaton.is_final(back)
-            && automaton.edges(back).is_empty()
-            && automaton.calls(back).is_empty();
-    }
-    automaton.start = starts.get(&root).copied().unwrap_or_default();
-    automaton.price();
-    automaton
+    builder.finish()
 }
 
-fn count<'a>(expr: &'a Expr, n_uses: &mut HashMap<&'a RuleName, usize>) {
-    match expr {
-        Expr::Literal(_) | Expr::Class(_) => {}
-        Expr::Rule(name) => *n_uses.entry(name).or_default() += 1,
-        Expr::Concat(parts) | Expr::Choice(parts) => parts.iter().for_each(|p| count(p, n_uses)),
-        // A repetition is written out below, so what it repeats may be used several times.
-        Expr::Repeat(inner, repeat) => {
-            count(inner, n_uses);
-            if repeat.max().unwrap_or(repeat.min() + 1) > 1 {
-                count(inner, n_uses);
-            }
-        }
-    }
+/// What a deterministic state stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    /// Being in any of these, what they reach without a byte included; rising.
+    Subset(Box<[NfaId]>),
+    /// Being in this one; what it reaches without a byte are other states.
+    One(NfaId),
+    /// Being in any of these, each a state of its own.
+    Several(Box<[NfaId]>),
 }
 
-/// The automaton of one rule, before it is made deterministic.
+/// A state as it is built; the ranges are into the builder's lists.
+#[derive(Debug, Default)]
+struct Draft {
+    edges: std::ops::Range<usize>,
+    calls: std::ops::Range<usize>,
+    jumps: std::ops::Range<usize>,
+    is_final: bool,
+}
+
+struct Builder<'n> {
+    nfa: &'n Nfa,
+    known: FxHashMap<Key, StateId>,
+    /// States of single members, by member.
+    singles: Vec<StateId>,
+    /// In the order of their numbers; those from `drafts.len()` on are not built yet.
+    keys: Vec<Key>,
+    drafts: Vec<Draft>,
+    edges: Vec<(u8, u8, StateId)>,
+    /// `start` is filled in by the end.
+    calls: Vec<Call>,
+    jumps: Vec<StateId>,
+    /// The parts in the order in which they are met, and their first states.
+    parts: Vec<PartId>,
+    starts: Vec<StateId>,
+    is_needed: Vec<bool>,
+    /// Members that the current part has, distinct and in all subsets.
+    n_distinct: usize,
+    n_members: usize,
+    /// When a member was last met: in a closure, in a part.
+    met: Vec<u32>,
+    closure: u32,
+    met_in_part: Vec<u32>,
+    current_part: u32,
+    scratch: Scratch,
+}
+
 #[derive(Default)]
-struct Nfa<'a> {
-    states: Vec<NfaState<'a>>,
+struct Scratch {
+    open: Vec<NfaId>,
+    members: Vec<NfaId>,
+    edges: Vec<(u8, u8, NfaId)>,
+    calls: Vec<(PartId, NfaId)>,
+    buckets: Vec<Vec<NfaId>>,
 }
 
-#[derive(Default)]
-struct NfaState<'a> {
-    empty: Vec<usize>,
-    edges: Vec<(u8, u8, usize)>,
-    calls: Vec<(&'a RuleName, usize)>,
-}
-
-impl<'a> Nfa<'a> {
-    fn state(&mut self) -> usize {
-        self.states.push(NfaState::default());
-        self.states.len() - 1
-    }
-
-    /// Adds ways from one state to another by the texts of an expression.
-    fn add(
-        &mut self,
-        expr: &'a Expr,
-        from: usize,
-        to: usize,
-        inlined: &impl Fn(&RuleName) -> Option<&'a Rule>,
-    ) {
-        match expr {
-            Expr::Literal(text) => {
-                let mut at = from;
-                for (index, byte) in text.bytes().enumerate() {
-                    let next = if index + 1 == text.len() { to } else { self.state() };
-                    self.states[at].edges.push((byte, byte, next));
-                    at = next;
-                }
-            }
-            Expr::Class(class) => self.add_class(class, from, to),
-            Expr::Rule(name) => match inlined(name) {
-                Some(rule) => self.add(&rule.expr, from, to, inlined),
-                None => self.states[from].calls.push((name, to)),
-            },
-            Expr::Concat(parts) => {
-                let mut at = from;
-                for (index, part) in parts.iter().enumerate() {
-                    let next = if index + 1 == parts.len() { to } else { self.state() };
-                    self.add(part, at, next, inlined);
-                    at = next;
-                }
-            }
-            Expr::Choice(parts) => {
-                // States of its own at both ends, so that no production can be entered from
-                // another.
-                for part in parts {
-                    let (start, end) = (self.state(), self.state());
-                    self.states[from].empty.push(start);
-                    self.add(part, start, end, inlined);
-                    self.states[end].empty.push(to);
-                }
-            }
-            Expr::Repeat(inner, repeat) => {
-                let mut at = from;
-                for _ in 0..repeat.min() {
-                    let next = self.state();
-                    self.add(inner, at, next, inlined);
-                    at = next;
-                }
-                if let Some(max) = repeat.max() {
-                    for _ in repeat.min()..max {
-                        self.states[at].empty.push(to);
-                        let next = self.state();
-                        self.add(inner, at, next, inlined);
-                        at = next;
-                    }
-                } else {
-                    let (start, end) = (self.state(), self.state());
-                    self.states[at].empty.push(start);
-                    self.add(inner, start, end, inlined);
-                    self.states[end].empty.push(start);
-                    at = start;
-                }
-                self.states[at].empty.push(to);
-            }
+impl<'n> Builder<'n> {
+    fn new(nfa: &'n Nfa) -> Self {
+        Self {
+            nfa,
+            known: FxHashMap::default(),
+            singles: vec![DEAD; nfa.len()],
+            keys: Vec::new(),
+            drafts: Vec::new(),
+            edges: Vec::new(),
+            calls: Vec::new(),
+            jumps: Vec::new(),
+            parts: Vec::new(),
+            starts: vec![DEAD; nfa.parts.len()],
+            is_needed: vec![false; nfa.parts.len()],
+            n_distinct: 0,
+            n_members: 0,
+            met: vec![0; nfa.len()],
+            closure: 0,
+            met_in_part: vec![0; nfa.len()],
+            current_part: 0,
+            scratch: Scratch::default(),
         }
     }
 
-    fn add_class(&mut self, class: &Class, from: usize, to: usize) {
-        for (first, last) in scalar_ranges(class) {
-            for sequence in Utf8Sequences::new(first, last) {
-                let ranges = sequence.as_slice();
-                let mut at = from;
-                for (index, range) in ranges.iter().enumerate() {
-                    let next = if index + 1 == ranges.len() { to } else { self.state() };
-                    self.states[at].edges.push((range.start, range.end, next));
-                    at = next;
-                }
-            }
+    fn need_part(&mut self, part: PartId) {
+        if !std::mem::replace(&mut self.is_needed[part as usize], true) {
+            self.parts.push(part);
         }
     }
 
-    /// All states reached without a byte.
-    fn closure(&self, states: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-        let mut open: Vec<usize> = states.into_iter().collect();
-        let mut closure = BTreeSet::new();
-        while let Some(state) = open.pop() {
-            if closure.insert(state) {
-                open.extend(&self.states[state].empty);
-            }
+    fn part(&mut self, part: PartId) {
+        (self.n_distinct, self.n_members) = (0, 0);
+        self.current_part += 1;
+        let start = self.nfa.parts[part as usize].start;
+        self.starts[part as usize] = self.state(&mut vec![start]);
+        while self.drafts.len() < self.keys.len() {
+            self.build(self.drafts.len());
         }
-        closure
     }
-}
 
-/// The code points of a class as inclusive ranges.
-fn scalar_ranges(class: &Class) -> Vec<(char, char)> {
-    if !class.is_negated() {
-        return class.ranges().to_vec();
+    fn is_large(&self) -> bool {
+        self.n_members > SMALL_PART + MEMBERS_PER_STATE * self.n_distinct
     }
-    let mut ranges = class.ranges().to_vec();
-    ranges.sort_unstable();
-    let mut others = Vec::new();
-    // `next`: the first code point that no range has taken or passed; none left after the last.
-    let mut next = Some('\0');
-    for (first, last) in ranges {
-        if let Some(start) = next.filter(|start| *start < first) {
-            let end = (start..first).next_back();
-            others.extend(end.map(|end| (start, end)));
-        }
-        next = next.and_then(|start| (start.max(last)..=char::MAX).nth(usize::from(start <= last)));
-    }
-    others.extend(next.map(|start| (start, char::MAX)));
-    others
-}
 
-impl Automaton {
-    /// Adds the deterministic form of one rule and gives its first state.
-    ///
-    /// The rules it calls are pushed to `called`, in step with `self.calls`.
-    fn determinize<'a>(
-        &mut self,
-        nfa: &Nfa<'a>,
-        start: usize,
-        end: usize,
-        rules: &HashMap<&RuleName, &Rule>,
-        called: &mut Vec<&'a RuleName>,
-    ) -> StateId {
-        let base = self.states.len();
-        let id = |index: usize| StateId::try_from(base + index).unwrap_or(StateId::MAX);
-        let mut subsets = Subsets::default();
-        subsets.index(nfa.closure([start]));
-        let mut done = 0;
-        while let Some(subset) = subsets.list.get(done).cloned() {
-            let (first_edge, first_call) = (len(&self.edges), len(&self.calls));
-            for (first, last, targets) in
-                disjoint(subset.iter().flat_map(|s| &nfa.states[*s].edges))
-            {
-                let to = id(subsets.index(nfa.closure(targets)));
-                self.edges.push(Edge { first, last, to });
+    /// The state for being in any of these.
+    fn state(&mut self, members: &mut Vec<NfaId>) -> StateId {
+        members.sort_unstable();
+        members.dedup();
+        if let [member] = members[..] {
+            if self.singles[member as usize] == DEAD {
+                let key = if self.is_large() { Key::One(member) } else { self.subset(members) };
+                self.singles[member as usize] = self.number(key);
             }
-            let mut calls: BTreeMap<&'a RuleName, Vec<usize>> = BTreeMap::new();
-            for (name, to) in subset.iter().flat_map(|state| &nfa.states[*state].calls) {
-                calls.entry(name).or_default().push(*to);
-            }
-            for (name, targets) in calls {
-                let back = id(subsets.index(nfa.closure(targets)));
-                let argument = rules.get(name).is_some_and(|rule| rule.argument);
-                self.calls.push(Call { rule: 0, back, argument, last: false });
-                called.push(name);
-            }
-            self.states.push(State {
-                edges: first_edge..len(&self.edges),
-                calls: first_call..len(&self.calls),
-                last: subset.contains(&end),
-                cost: u32::MAX,
-            });
-            done += 1;
+            return self.singles[member as usize];
         }
-        id(0)
-    }
-}
-
-fn len<T>(items: &[T]) -> u32 {
-    u32::try_from(items.len()).unwrap_or(u32::MAX)
-}
-
-/// Subsets of an automaton's states, numbered as they are met.
-#[derive(Default)]
-struct Subsets {
-    list: Vec<BTreeSet<usize>>,
-    known: HashMap<BTreeSet<usize>, usize>,
-}
-
-impl Subsets {
-    fn index(&mut self, subset: BTreeSet<usize>) -> usize {
-        if let Some(index) = self.known.get(&subset) {
-            return *index;
-        }
-        let index = self.list.len();
-        self.known.insert(subset.clone(), index);
-        self.list.push(subset);
-        index
-    }
-}
-
-/// Overlapping ranges cut into disjoint ones, each with all targets; in rising order.
-fn disjoint<'e>(
-    edges: impl Iterator<Item = &'e (u8, u8, usize)>,
-) -> Vec<(u8, u8, BTreeSet<usize>)> {
-    let edges: Vec<_> = edges.collect();
-    let mut cuts: BTreeSet<u16> = BTreeSet::new();
-    for (first, last, _) in &edges {
-        cuts.extend([u16::from(*first), u16::from(*last) + 1]);
-    }
-    let cuts: Vec<u16> = cuts.into_iter().collect();
-    let mut ranges: Vec<(u8, u8, BTreeSet<usize>)> = Vec::new();
-    for pair in cuts.windows(2) {
-        let (Ok(first), Ok(last)) = (u8::try_from(pair[0]), u8::try_from(pair[1] - 1)) else {
-            continue;
+        let key = if self.is_large() {
+            Key::Several(members.as_slice().into())
+        } else {
+            self.subset(members)
         };
-        let over = edges.iter().filter(|(from, to, _)| *from <= first && last <= *to);
-        let targets: BTreeSet<usize> = over.map(|(_, _, target)| *target).collect();
-        match ranges.last_mut() {
-            _ if targets.is_empty() => {}
-            Some((_, end, before)) if *before == targets && u16::from(*end) + 1 == pair[0] => {
-                *end = last;
+        self.number(key)
+    }
+
+    fn number(&mut self, key: Key) -> StateId {
+        if let Some(state) = self.known.get(&key) {
+            return *state;
+        }
+        let state = StateId::try_from(self.keys.len()).unwrap_or(DEAD);
+        self.keys.push(key.clone());
+        self.known.insert(key, state);
+        state
+    }
+
+    /// All that is reached without a byte; what does nothing itself is left out.
+    fn subset(&mut self, members: &[NfaId]) -> Key {
+        self.closure += 1;
+        let open = &mut self.scratch.open;
+        open.clear();
+        open.extend(members);
+        let mut subset = Vec::new();
+        while let Some(member) = open.pop() {
+            if std::mem::replace(&mut self.met[member as usize], self.closure) == self.closure {
+                continue;
             }
-            _ => ranges.push((first, last, targets)),
+            let mut does_something = member == END;
+            for step in self.nfa.steps(member) {
+                match step {
+                    Step::Empty(to) => open.push(to),
+                    Step::Byte(..) | Step::Call(..) => does_something = true,
+                }
+            }
+            if std::mem::replace(&mut self.met_in_part[member as usize], self.current_part)
+                != self.current_part
+            {
+                self.n_distinct += 1;
+            }
+            self.n_members += 1;
+            if does_something {
+                subset.push(member);
+            }
+        }
+        subset.sort_unstable();
+        Key::Subset(subset.into())
+    }
+
+    fn build(&mut self, index: usize) {
+        let key = self.keys[index].clone();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.edges.clear();
+        scratch.calls.clear();
+        let (first_edge, first_call, first_jump) =
+            (self.edges.len(), self.calls.len(), self.jumps.len());
+        let (members, jumps): (&[NfaId], &[NfaId]) = match &key {
+            Key::Subset(members) => (members, &[]),
+            Key::One(member) => (std::slice::from_ref(member), &[]),
+            Key::Several(members) => (&[], members),
+        };
+        let mut jumps = jumps.to_vec();
+        for member in members {
+            for step in self.nfa.steps(*member) {
+                match step {
+                    Step::Byte(first, last, to) => scratch.edges.push((first, last, to)),
+                    Step::Call(part, to) => scratch.calls.push((part, to)),
+                    // What a subset reaches without a byte is in it.
+                    Step::Empty(to) if matches!(key, Key::One(_)) => jumps.push(to),
+                    Step::Empty(_) => {}
+                }
+            }
+        }
+        for jump in jumps {
+            let to = self.state(&mut vec![jump]);
+            self.jumps.push(to);
+        }
+        self.add_edges(&mut scratch);
+        scratch.calls.sort_unstable();
+        for calls in scratch.calls.chunk_by(|(a, _), (b, _)| a == b) {
+            let part = calls[0].0;
+            scratch.members.clear();
+            scratch.members.extend(calls.iter().map(|(_, to)| *to));
+            let back = self.state(&mut scratch.members);
+            let argument = self.nfa.parts[part as usize].argument;
+            self.need_part(part);
+            self.calls.push(Call { start: DEAD, back, part, argument });
+        }
+        let open = std::mem::take(&mut self.scratch.open);
+        self.scratch = Scratch { open, ..scratch };
+        self.drafts.push(Draft {
+            edges: first_edge..self.edges.len(),
+            calls: first_call..self.calls.len(),
+            jumps: first_jump..self.jumps.len(),
+            is_final: members.contains(&END),
+        });
+    }
+
+    /// Cuts overlapping ranges into disjoint ones, each with all targets.
+    fn add_edges(&mut self, scratch: &mut Scratch) {
+        if let [(first, last, to)] = scratch.edges[..] {
+            scratch.members.clear();
+            scratch.members.push(to);
+            let to = self.state(&mut scratch.members);
+            self.edges.push((first, last, to));
+            return;
+        }
+        let mut is_cut = [false; 257];
+        for (first, last, _) in &scratch.edges {
+            is_cut[usize::from(*first)] = true;
+            is_cut[usize::from(*last) + 1] = true;
+        }
+        // The range that a byte is in, and the first bytes of the ranges.
+        let mut range_of = [0_usize; 256];
+        let mut firsts = Vec::new();
+        for byte in 0..=u8::MAX {
+            if is_cut[usize::from(byte)] {
+                firsts.push(byte);
+            }
+            range_of[usize::from(byte)] = firsts.len();
+        }
+        scratch.buckets.resize_with(scratch.buckets.len().max(firsts.len() + 1), Vec::new);
+        for (first, last, to) in &scratch.edges {
+            for range in range_of[usize::from(*first)]..=range_of[usize::from(*last)] {
+                scratch.buckets[range].push(*to);
+            }
+        }
+        let first_edge = self.edges.len();
+        for (index, &first) in firsts.iter().enumerate() {
+            let bucket = &mut scratch.buckets[index + 1];
+            if bucket.is_empty() {
+                continue;
+            }
+            let to = self.state(bucket);
+            bucket.clear();
+            let last = firsts.get(index + 1).map_or(u8::MAX, |next| next - 1);
+            match self.edges[first_edge..].last_mut() {
+                Some((_, end, before)) if *before == to && end.checked_add(1) == Some(first) => {
+                    *end = last;
+                }
+                _ => self.edges.push((first, last, to)),
+            }
         }
     }
-    ranges
+
+    fn finish(mut self) -> Automaton {
+        // The state of `END` alone, to which a call in last place leads back.
+        let end = self.singles[END as usize];
+        let mut calls = std::mem::take(&mut self.calls);
+        for call in &mut calls {
+            call.start = self.starts[call.part as usize];
+        }
+        let is_last = |call: &Call| call.back == end && !call.argument;
+        let jumps_of = |draft: &Draft| {
+            let last = calls[draft.calls.clone()].iter().filter(|call| is_last(call));
+            let mut jumps: Vec<StateId> = self.jumps[draft.jumps.clone()].to_vec();
+            jumps.extend(last.map(|call| call.start));
+            jumps
+        };
+        // A state that does nothing but jump to one other is that other.
+        let mut same: Vec<StateId> = Vec::new();
+        for (state, draft) in (0..).zip(&self.drafts) {
+            let only = match jumps_of(draft)[..] {
+                [to] if draft.edges.is_empty()
+                    && !draft.is_final
+                    && calls[draft.calls.clone()].iter().all(is_last) =>
+                {
+                    to
+                }
+                _ => state,
+            };
+            same.push(only);
+        }
+        let is_plain =
+            |draft: &Draft| draft.calls.is_empty() && draft.jumps.is_empty() && !draft.is_final;
+        let n_plain = self.drafts.iter().filter(|draft| is_plain(draft)).count();
+        let mut numbers = Vec::with_capacity(self.drafts.len());
+        let (mut plain, mut other) = (0, index(n_plain));
+        for draft in &self.drafts {
+            let next = if is_plain(draft) { &mut plain } else { &mut other };
+            numbers.push(*next);
+            *next += 1;
+        }
+        let number = |mut state: StateId| {
+            // No circle: it would be left recursion.
+            while same[state as usize] != state {
+                state = same[state as usize];
+            }
+            numbers[state as usize]
+        };
+        let mut tables = Automaton {
+            start: number(self.starts[0]),
+            n_plain: index(n_plain),
+            names: self.nfa.parts.iter().map(|part| part.name.clone()).collect(),
+            ..Automaton::default()
+        };
+        let mut order: Vec<usize> = (0..self.drafts.len()).collect();
+        order.sort_unstable_by_key(|state| numbers[*state]);
+        let mut maps: FxHashMap<Vec<(u8, u8, u8)>, u32> = FxHashMap::default();
+        for draft in order.into_iter().map(|state| &self.drafts[state]) {
+            let first_target = index(tables.targets.len());
+            tables.targets.push(DEAD);
+            let mut ranges = Vec::new();
+            for &(first, last, to) in &self.edges[draft.edges.clone()] {
+                let own = &tables.targets[first_target as usize..];
+                let to = number(to);
+                // Not the class of the bytes that are refused.
+                let class = own.iter().skip(1).position(|target| *target == to);
+                let class = class.map_or(own.len(), |class| class + 1);
+                if class == own.len() {
+                    tables.targets.push(to);
+                }
+                ranges.push((first, last, u8::try_from(class).unwrap_or(0)));
+            }
+            let map = *maps.entry(ranges).or_insert_with_key(|ranges| {
+                tables.maps.push(byte_map(ranges));
+                index(tables.maps.len() - 1)
+            });
+            tables.rows.push(Row { map, first_target });
+            if is_plain(draft) {
+                continue;
+            }
+            let (first_call, first_jump) = (index(tables.calls.len()), index(tables.jumps.len()));
+            let own = calls[draft.calls.clone()].iter().filter(|call| !is_last(call));
+            tables.calls.extend(own.map(|call| Call {
+                start: number(call.start),
+                back: number(call.back),
+                ..*call
+            }));
+            tables.jumps.extend(jumps_of(draft).into_iter().map(number));
+            tables.extras.push(Extra {
+                calls: first_call..index(tables.calls.len()),
+                jumps: first_jump..index(tables.jumps.len()),
+                is_final: draft.is_final,
+            });
+        }
+        tables
+    }
+}
+
+/// A byte of well-formed UTF-8 is one of 243, so a class is below 256.
+fn byte_map(ranges: &[(u8, u8, u8)]) -> ByteMap {
+    let mut map = ByteMap { classes: [0; 256], set: ByteSet::default(), ranges: ranges.to_vec() };
+    for &(first, last, class) in ranges {
+        map.set.insert_range(first, last);
+        map.classes[usize::from(first)..=usize::from(last)].fill(class);
+    }
+    map
+}
+
+fn index(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }

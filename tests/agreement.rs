@@ -96,6 +96,7 @@ fn begins_utf8(bytes: &[u8]) -> bool {
 
 #[test]
 #[ignore = "needs a GGUF in models/"]
+#[expect(clippy::print_stdout, reason = "the counts are what `--nocapture` is for")]
 fn the_sampler_takes_what_the_recognizer_takes() {
     let vocabulary = Vocabulary::load(&root().join("models/test/vocab-qwen2.gguf")).unwrap();
     let vocab = vocabulary.vocab();

@@ -6,6 +6,8 @@
 )]
 
 mod check;
+#[cfg(feature = "engine")]
+mod agreement;
 mod cli;
 mod coverage;
 #[cfg(unix)]

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use call_me_maybe::definitions;
 use call_me_maybe::grammar::Grammar;
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, Unsupported, calls};
 use call_me_maybe::grammar::recognize::Recognizer;
 use call_me_maybe::grammar::recognize::mask::{TokenMask, TokenTrie};
 
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut forced = Vec::new();
     for file in &files {
         let functions = definitions::parse(&fs::read(file)?)?;
-        let Ok(lowered) = calls(&functions, Unsupported::LeaveOut) else { continue };
+        let Ok(lowered) = calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL }) else { continue };
         let start = Recognizer::new(&lowered.grammar)?;
         for seed in 1..=3 {
             walk(&start, seed, &mut forced, masks.as_mut());
@@ -101,7 +101,7 @@ fn compile_times() -> Result<(), Box<dyn Error>> {
     ];
     for (name, json) in cases {
         let functions = definitions::parse(json.as_bytes())?;
-        let grammar = calls(&functions, Unsupported::LeaveOut).map(|lowered| lowered.grammar);
+        let grammar = calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL }).map(|lowered| lowered.grammar);
         let Ok(grammar) = grammar else {
             println!("compile {name}: not supported by the schemas yet");
             continue;
@@ -128,7 +128,7 @@ fn fastest(mut job: impl FnMut()) -> Duration {
 fn long_string() -> Result<(), Box<dyn Error>> {
     let json = br#"[{"name": "fn_say", "parameters": {"text": {"type": "string"}}}]"#;
     let functions = definitions::parse(json)?;
-    let grammar = calls(&functions, Unsupported::Keep)?.grammar;
+    let grammar = calls(&functions, Options::LEGAL)?.grammar;
     let mut start = Recognizer::new(&grammar)?;
     start.push_all(&start.forced()).map_err(|offset| format!("refused at {offset}"))?;
     let texts =

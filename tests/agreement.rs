@@ -10,7 +10,7 @@ use call_me_maybe::definitions;
 use call_me_maybe::engine::llama::Vocabulary;
 use call_me_maybe::engine::{Gate, TokenId, TokenKind, Vocab};
 use call_me_maybe::grammar::Grammar;
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, Unsupported, calls};
 use call_me_maybe::grammar::print::gbnf;
 use call_me_maybe::grammar::recognize::Recognizer;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl Numbers {
 /// The grammar of definitions; none where none of them is supported.
 fn grammar(json: &[u8]) -> Option<Grammar> {
     let functions = definitions::parse(json).ok()?;
-    Some(calls(&functions, Unsupported::LeaveOut).ok()?.grammar)
+    Some(calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL }).ok()?.grammar)
 }
 
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {

@@ -176,9 +176,14 @@ pub struct RunArgs {
 
     /// Print the grammar of the functions to stdout and stop
     ///
-    /// Reads --functions_definition only and loads no model. The one format
-    /// is gbnf, llama.cpp's. A function whose schema has no grammar is a
-    /// comment in it, and the exit status is then 1.
+    /// Reads --functions_definition only and loads no model. gbnf is
+    /// llama.cpp's notation; svg a railroad diagram, for a browser; json the
+    /// rules as data: {"rules": [{"name", "comment", "argument", "expr"}]},
+    /// an expr being one of {"literal": TEXT}, {"class": {"ranges":
+    /// [[FIRST, LAST]], "negated"}}, {"rule": NAME}, {"concat": [EXPR]},
+    /// {"choice": [EXPR]} and {"repeat": {"expr", "min", "max"}}. A function
+    /// whose schema has no grammar is a comment in it, and the exit status is
+    /// then 1.
     /// [default: off; the format, gbnf]
     #[arg(
         long,
@@ -257,6 +262,10 @@ pub struct RunArgs {
 pub enum GrammarFormat {
     /// llama.cpp's grammar notation.
     Gbnf,
+    /// The rules as data.
+    Json,
+    /// A railroad diagram.
+    Svg,
 }
 
 /// The jobs beside the run.
@@ -298,9 +307,27 @@ impl Args {
     ) -> Result<Self, clap::Error> {
         let mut command =
             Self::command().version(env!("CARGO_PKG_VERSION")).long_version(long_version);
-        let matches = command.try_get_matches_from_mut(words)?;
+        let matches = command.try_get_matches_from_mut(with_format_joined(words))?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
+}
+
+/// `--emit-grammar svg` as `--emit-grammar=svg`: the format may be left out, so clap takes it from
+/// the same word only, and would take the next one for a subcommand.
+fn with_format_joined(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    for word in words {
+        let is_format =
+            word.to_str().is_some_and(|word| GrammarFormat::from_str(word, false).is_ok());
+        match joined.last_mut() {
+            Some(flag) if is_format && (*flag == "--emit-grammar" || *flag == "--emit_grammar") => {
+                flag.push("=");
+                flag.push(word);
+            }
+            _ => joined.push(word),
+        }
+    }
+    joined
 }
 
 fn temperature(text: &str) -> Result<f32, String> {
@@ -332,6 +359,8 @@ mod tests {
             ("callme --models_dir f", "callme --models-dir f"),
             ("callme --max_value_tokens 9", "callme --max-value-tokens 9"),
             ("callme --emit_grammar", "callme --emit-grammar=gbnf"),
+            ("callme --emit-grammar svg", "callme --emit-grammar=svg"),
+            ("callme --emit_grammar json -q", "callme -q --emit_grammar=json"),
             ("callme --models-dir d model list", "callme model list --models-dir d"),
             ("callme -vv model path", "callme model path --verbose --verbose"),
         ] {

@@ -6,8 +6,8 @@
 //! alternatives and repetition; a token terminal becomes the token's text.
 //!
 //! [`lower`] makes a grammar from function definitions and [`parse`] from GBNF text, [`check`] finds
-//! what llama.cpp would refuse or widen in silence, [`mod@print`] writes the text, [`recognize`]
-//! matches text against it.
+//! what llama.cpp would refuse or widen in silence, [`mod@print`] writes the text, [`draw`] a picture
+//! and [`document`] JSON of it, [`recognize`] matches text against it.
 //!
 //! **Invariant:** the first rule is named `root` and no two rules have one name.
 
@@ -15,6 +15,8 @@ pub mod check;
 pub mod lower;
 pub mod parse;
 pub mod print;
+pub mod draw;
+pub mod document;
 pub mod recognize;
 
 use std::collections::HashSet;

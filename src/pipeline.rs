@@ -9,10 +9,11 @@ mod answer;
 
 use anyhow::{Context, anyhow, ensure};
 
+use crate::cli::GrammarFormat;
 use crate::config::{GrammarConfig, Job, ModelJob, RunConfig, Source};
 use crate::definitions::{self, FunctionDef};
 use crate::grammar::lower::{self, Options, Unsupported};
-use crate::grammar::{GrammarError, print};
+use crate::grammar::{GrammarError, document, draw, print};
 use crate::input;
 use crate::interrupt::Interrupt;
 use crate::models::{self, FetchConfig, FetchRequest, Progress};
@@ -45,11 +46,15 @@ fn emit_grammar(config: &GrammarConfig) -> anyhow::Result<Exit> {
     let options = Options { unsupported, undeclared: Undeclared::Allow };
     match lower::calls(&functions, options) {
         Ok(calls) => {
-            output::print(&print::gbnf(&calls.grammar))?;
+            output::print(&match config.format {
+                GrammarFormat::Gbnf => print::gbnf(&calls.grammar),
+                GrammarFormat::Json => document::json(&calls.grammar)?,
+                GrammarFormat::Svg => draw::svg(&calls.grammar),
+            })?;
             Ok(if calls.refused.is_empty() { Exit::Done } else { Exit::SomeFailed })
         }
         // No grammar is left, but what was left out is still told.
-        Err(GrammarError::NoFunctions { refused }) => {
+        Err(GrammarError::NoFunctions { refused }) if config.format == GrammarFormat::Gbnf => {
             let mut text = String::new();
             for (function, (_, error)) in functions.iter().zip(&refused) {
                 text.push_str(&print::comment(&lower::left_out(function, error)));

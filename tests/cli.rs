@@ -125,7 +125,7 @@ fn usage_errors_are_told_on_stderr() {
         ("--seed -1", "error: …'-1'…\n".into()),
         (
             "--emit-grammar=ebnf",
-            format!("error: invalid value 'ebnf' for '--emit-grammar[=<FORMAT>]'\n  [possible values: gbnf]…{more}"),
+            format!("error: invalid value 'ebnf' for '--emit-grammar[=<FORMAT>]'\n  [possible values: gbnf, json, svg]…{more}"),
         ),
         ("model", "List, fetch or locate models\n…\n".into()),
         ("model fetch a b", "error: unexpected argument 'b' found…\n".into()),
@@ -394,4 +394,31 @@ fn functions_that_cannot_be_expressed_are_comments_of_the_grammar() {
 
     fs::write(folder.path().join("functions.json"), FUNCTIONS).unwrap();
     check(folder.path(), emit, 0, "root ::= …", "");
+}
+
+#[test]
+fn a_grammar_is_printed_in_the_format_asked_for() {
+    let folder = folder();
+    let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\"…id=\"rule-fn-ring\"…</svg>\n";
+    let json =
+        "{\n  \"rules\": [\n    {\n      \"name\": \"root\",\n      \"comment\": [],\n…  ]\n}\n";
+    for (format, stdout) in [
+        ("--emit-grammar", "root ::= …"),
+        ("--emit-grammar=gbnf", "root ::= …"),
+        ("--emit-grammar gbnf", "root ::= …"),
+        ("--emit-grammar=json", json),
+        ("--emit_grammar json", json),
+        ("--emit-grammar=svg", svg),
+        ("--emit-grammar svg --quiet", svg),
+    ] {
+        let arguments = format!("--functions_definition functions.json {format}");
+        check(folder.path(), &arguments, 0, stdout, "");
+    }
+    let bad = r#"[{"name": "fn_bad", "parameters": {"n": {"type": "integer", "minimum": 1}}}]"#;
+    fs::write(folder.path().join("functions.json"), bad).unwrap();
+    for format in ["json", "svg"] {
+        let arguments = format!("--functions_definition functions.json --emit-grammar={format}");
+        let stderr = "error: functions.json: there is no function to choose from: fn_bad: /properties/n/minimum: \"minimum\" is not supported\n";
+        check(folder.path(), &arguments, 2, "", stderr);
+    }
 }

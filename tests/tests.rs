@@ -15,6 +15,7 @@ mod cpu_flags;
 mod decode;
 mod definitions;
 mod departures;
+mod draw;
 mod fetch;
 mod golden;
 mod grammar;

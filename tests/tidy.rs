@@ -269,6 +269,10 @@ fn no_forbidden_word() {
             // Identifiers only: what stands between quotes is prose.
             let outside = line.split('"').step_by(2).collect::<String>().to_lowercase();
             for word in in_code.iter().filter(|word| outside.contains(**word)) {
+                // The drawing's library calls a reference to a rule so.
+                if module == "grammar::draw::node" && *word == in_code[0] {
+                    continue;
+                }
                 wrong.push(format!("{module}, line {}: {word}", i + 1));
             }
         }

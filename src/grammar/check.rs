@@ -149,15 +149,23 @@ pub(super) fn fixpoint(
     grammar: &Grammar,
     holds: fn(&Expr, &HashSet<RuleName>) -> bool,
 ) -> HashSet<RuleName> {
-    let mut found = HashSet::new();
-    loop {
-        let before = found.len();
-        // Rules stand before those they use, so the other way round is quicker.
-        for rule in grammar.rules().iter().rev() {
-            if !found.contains(&rule.name) && holds(&rule.expr, &found) {
+    fn pass<'a>(
+        rules: impl Iterator<Item = &'a Rule>,
+        found: &mut HashSet<RuleName>,
+        holds: fn(&Expr, &HashSet<RuleName>) -> bool,
+    ) {
+        for rule in rules {
+            if !found.contains(&rule.name) && holds(&rule.expr, found) {
                 found.insert(rule.name.clone());
             }
         }
+    }
+    let mut found = HashSet::new();
+    loop {
+        let before = found.len();
+        // Ours stand before those they use, people's often after; a pass each way serves both.
+        pass(grammar.rules().iter().rev(), &mut found, holds);
+        pass(grammar.rules().iter(), &mut found, holds);
         if found.len() == before {
             return found;
         }

@@ -45,7 +45,9 @@ impl Rewrite {
         match expr {
             Expr::Literal(_) | Expr::Class(_) | Expr::Rule(_) => {}
             Expr::Concat(parts) | Expr::Choice(parts) => {
-                parts.iter_mut().for_each(|part| self.repeats(part));
+                for part in parts {
+                    self.repeats(part);
+                }
             }
             Expr::Repeat(inner, repeat) => {
                 self.repeats(inner);

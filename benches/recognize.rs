@@ -50,7 +50,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut forced = Vec::new();
     for file in &files {
         let functions = definitions::parse(&fs::read(file)?)?;
-        let Ok(lowered) = calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL }) else { continue };
+        let Ok(lowered) =
+            calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL })
+        else {
+            continue;
+        };
         let start = Recognizer::new(&lowered.grammar)?;
         for seed in 1..=3 {
             walk(&start, seed, &mut forced, masks.as_mut());
@@ -101,7 +105,9 @@ fn compile_times() -> Result<(), Box<dyn Error>> {
     ];
     for (name, json) in cases {
         let functions = definitions::parse(json.as_bytes())?;
-        let grammar = calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL }).map(|lowered| lowered.grammar);
+        let grammar =
+            calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL })
+                .map(|lowered| lowered.grammar);
         let Ok(grammar) = grammar else {
             println!("compile {name}: not supported by the schemas yet");
             continue;

@@ -187,11 +187,20 @@ pub struct Property {
     pub required: bool,
 }
 
+/// The keys of members that are not named in the schema.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Keys {
+    /// Any but these, which are sorted.
+    AllBut(Vec<String>),
+    /// Those of an automaton; none is the name of a property.
+    Language(Dfa),
+}
+
 /// Members that are not named.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Others {
-    /// Their keys; none is the name of a property.
-    pub keys: Dfa,
+    /// Their keys.
+    pub keys: Keys,
     /// What their values may be.
     pub node: NodeId,
 }
@@ -235,6 +244,26 @@ impl Strings {
             }
             Self::Listed(texts) => Ok(Dfa::of_strings(texts.iter().map(String::as_str))),
             Self::Language(language) => Ok(language.clone()),
+        }
+    }
+}
+
+impl Keys {
+    /// Whether a key is one of them.
+    #[must_use]
+    pub fn contains(&self, key: &str) -> bool {
+        match self {
+            Self::AllBut(names) => names.binary_search_by(|name| name.as_str().cmp(key)).is_err(),
+            Self::Language(language) => language.accepts(key),
+        }
+    }
+
+    /// The keys as an automaton.
+    #[must_use]
+    pub fn language(&self) -> Dfa {
+        match self {
+            Self::AllBut(names) => Dfa::of_strings(names.iter().map(String::as_str)).complement(),
+            Self::Language(language) => language.clone(),
         }
     }
 }

@@ -41,7 +41,11 @@ impl Numbers {
 /// The grammar of definitions; none where none of them is supported.
 fn grammar(json: &[u8]) -> Option<Grammar> {
     let functions = definitions::parse(json).ok()?;
-    Some(calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL }).ok()?.grammar)
+    Some(
+        calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL })
+            .ok()?
+            .grammar,
+    )
 }
 
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {

@@ -13,9 +13,10 @@ mod names;
 mod prefix;
 mod terminal;
 mod automaton;
+mod keys;
 mod value;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
@@ -92,6 +93,7 @@ pub fn calls(functions: &[FunctionDef], options: Options) -> Result<CallGrammar,
         lexical: BTreeSet::new(),
         // Many names share their beginnings in the rule `call`; few are easier to read in their own.
         names_apart: functions.len() > prefix::FEW,
+        leaving: HashMap::new(),
     };
     let (mut productions, mut refused, mut widened) = (Vec::new(), Vec::new(), Vec::new());
     let (mut left_out, mut notes) = (Vec::new(), Vec::new());
@@ -177,6 +179,8 @@ struct Lower {
     lexical: BTreeSet<Lexical>,
     /// Whether the names of the functions stand in the rule `call` and not in their own.
     names_apart: bool,
+    /// The rules of [`keys`], by the characters that they leave out.
+    leaving: HashMap<String, RuleName>,
 }
 
 impl Lower {

@@ -65,7 +65,7 @@ impl Schema {
     #[must_use]
     pub fn member(&self, object: &Object, key: &str) -> Option<NodeId> {
         let named = object.properties.iter().find(|property| property.name == key);
-        let other = || object.others.iter().find(|others| others.keys.accepts(key));
+        let other = || object.others.iter().find(|others| others.keys.contains(key));
         named.map(|property| property.node).or_else(|| other().map(|others| others.node))
     }
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::compile::Compiler;
 use super::constraint::{self, Atom, Constraint, Goal, Members, both, goal};
 use super::{
-    Array, Items, MAX_NODES, Node, NodeId, Numbers, Object, Others, Property, SchemaError,
+    Array, Items, Keys, MAX_NODES, Node, NodeId, Numbers, Object, Others, Property, SchemaError,
     SchemaProblem, Strings, Undeclared, error_at,
 };
 use crate::regular::Dfa;
@@ -331,7 +331,11 @@ impl<'a> Flattener<'_, 'a> {
         if patterns.len() > MAX_PATTERNS {
             return Err(error_at("", SchemaProblem::TooManyPatterns));
         }
-        let mut allowed = Dfa::of_strings(named.iter().copied()).complement();
+        let mut sorted: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
+        sorted.sort_unstable();
+        let all_but = Keys::AllBut(sorted);
+        let plain = patterns.is_empty() && object.names.is_empty();
+        let mut allowed = if plain { Dfa::empty() } else { all_but.language() };
         for goal in &object.names {
             let constraint = self.all(goal)?;
             let mut names = Dfa::empty();
@@ -365,6 +369,10 @@ impl<'a> Flattener<'_, 'a> {
             if *value == [Atom::False] || omitted {
                 continue;
             }
+            if plain {
+                let node = self.id(&value);
+                return Ok(vec![Others { keys: all_but, node }]);
+            }
             let mut keys = allowed.clone();
             for (bit, pattern) in patterns.iter().enumerate() {
                 let next = if case >> bit & 1 == 1 {
@@ -379,8 +387,11 @@ impl<'a> Flattener<'_, 'a> {
             }
             let node = self.id(&value);
             match found.iter_mut().find(|others| others.node == node) {
-                Some(others) => others.keys = others.keys.union(&keys).map_err(too_large)?,
-                None => found.push(Others { keys, node }),
+                Some(others) => {
+                    let both = others.keys.language().union(&keys).map_err(too_large)?;
+                    others.keys = Keys::Language(both);
+                }
+                None => found.push(Others { keys: Keys::Language(keys), node }),
             }
         }
         Ok(found)

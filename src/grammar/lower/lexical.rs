@@ -27,6 +27,8 @@ pub(super) enum Lexical {
     String,
     Char,
     Escape,
+    /// A character that must be escaped, the shortest way.
+    Escaped,
     Hex,
 }
 
@@ -43,6 +45,7 @@ impl Lexical {
             Self::String => "string",
             Self::Char => "char",
             Self::Escape => "escape",
+            Self::Escaped => "escaped",
             Self::Hex => "hex",
         };
         RuleName(name.to_owned())
@@ -65,7 +68,7 @@ impl Lexical {
             Self::Array => vec![Self::Value],
             Self::String => vec![Self::Char],
             Self::Char => vec![Self::Escape],
-            Self::Escape => vec![Self::Hex],
+            Self::Escape | Self::Escaped => vec![Self::Hex],
             Self::Number | Self::Integer | Self::Boolean | Self::Null | Self::Hex => Vec::new(),
         }
     }
@@ -142,6 +145,22 @@ impl Lexical {
                 let unit = plain.or(below).or(pair);
                 Expr::Class(Class::of(&single)).or(Expr::literal("u").then(unit))
             }
+            Self::Escaped => {
+                let short = Class::of(&[
+                    ('"', '"'),
+                    ('\\', '\\'),
+                    ('b', 'b'),
+                    ('f', 'f'),
+                    ('n', 'n'),
+                    ('r', 'r'),
+                    ('t', 't'),
+                ]);
+                let low = Expr::Class(Class::of(&[('0', '1')])).then(rule(Self::Hex));
+                let delete =
+                    Expr::literal("7").then(Expr::Class(Class::of(&[('f', 'f'), ('F', 'F')])));
+                let code = Expr::literal("u00").then(low.or(delete));
+                Expr::literal("\\").then(Expr::Class(short).or(code))
+            }
             Self::Hex => Expr::Class(Class::of(&[('0', '9'), ('a', 'f'), ('A', 'F')])),
         }
     }
@@ -150,9 +169,9 @@ impl Lexical {
 /// The names of all of them, used or not, so that no other rule takes one.
 pub(super) fn names() -> impl Iterator<Item = RuleName> {
     use Lexical::{
-        Array, Boolean, Char, Escape, Hex, Integer, Null, Number, Object, String, Value,
+        Array, Boolean, Char, Escape, Escaped, Hex, Integer, Null, Number, Object, String, Value,
     };
-    [Value, Object, Array, Number, Integer, Boolean, Null, String, Char, Escape, Hex]
+    [Value, Object, Array, Number, Integer, Boolean, Null, String, Char, Escape, Escaped, Hex]
         .into_iter()
         .map(Lexical::name)
 }

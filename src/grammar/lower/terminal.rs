@@ -30,6 +30,10 @@ pub(super) fn string_terminal(ranges: &[(char, char)]) -> Expr {
     if !raw.is_empty() {
         productions.push(plain_terminal(&raw));
     }
+    if must_be_escaped().all(holds) {
+        productions.push(Expr::Rule(Lexical::Escaped.name()));
+        return one_of(productions);
+    }
     let mut escapes = Vec::new();
     let short = [
         ('"', '"'),
@@ -67,6 +71,11 @@ pub(super) fn string_terminal(ranges: &[(char, char)]) -> Expr {
         productions.push(Expr::literal("\\").then(one_of(escapes)));
     }
     one_of(productions)
+}
+
+/// The characters that do not stand in a string as they are.
+fn must_be_escaped() -> impl Iterator<Item = char> {
+    ('\0'..='\u{1f}').chain(['"', '\\', '\u{7f}'])
 }
 
 fn one_of(mut productions: Vec<Expr>) -> Expr {

@@ -1,19 +1,19 @@
 //! The nodes of a [`Schema`] as expressions: one rule for a place that several lead to, or that leads
 //! to itself.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::automaton::{Written, automaton};
+use super::keys::{all_but, are_plain};
 use super::lexical::{Lexical, json_text};
-use super::terminal::{is_any, plain_terminal, string_terminal};
+use super::terminal::{plain_terminal, string_terminal};
 use super::{Lower, prefix};
 use crate::grammar::{Expr, Repeat, Rule, RuleName};
 use crate::regular::Dfa;
 use crate::schema::{
-    Array, Items, Node, NodeId, Numbers, Object, Schema, SchemaError, SchemaProblem, Strings,
+    Array, Items, Keys, Node, NodeId, Numbers, Object, Schema, SchemaError, SchemaProblem, Strings,
 };
 
 /// Most rules that one array or object is written out to.
@@ -89,7 +89,7 @@ struct Values<'l, 's> {
     /// The rules of nodes that have one.
     rules: HashMap<NodeId, RuleName>,
     /// The rules of the keys of members that are not named.
-    keys: HashMap<Dfa, RuleName>,
+    keys: HashMap<Keys, RuleName>,
 }
 
 impl<'s> Values<'_, 's> {
@@ -180,15 +180,8 @@ impl<'s> Values<'_, 's> {
     /// The inside of a JSON string; `None` where it is always empty.
     fn language(&mut self, language: &Dfa, name: &RuleName) -> Option<Expr> {
         let Lower { names, rules, lexical, .. } = self.lower;
-        let uses_char = Cell::new(false);
-        let written = automaton(language, name, names, rules, &|ranges| {
-            uses_char.set(uses_char.get() || is_any(ranges));
-            string_terminal(ranges)
-        });
-        if uses_char.get() {
-            lexical.insert(Lexical::Char);
-        }
-        match written {
+        lexical.extend([Lexical::Char, Lexical::Escaped]);
+        match automaton(language, name, names, rules, &string_terminal) {
             Written::Expr(expr) => Some(expr),
             // Nodes without a text are taken out before.
             Written::Nothing | Written::Empty => None,
@@ -403,7 +396,7 @@ impl<'s> Values<'_, 's> {
     ) -> Result<Expr, SchemaError> {
         let open = object.properties.is_empty() && object.min == 0 && object.max.is_none();
         if let ([others], true, false) = (object.others.as_slice(), open, arguments) {
-            if others.keys.is_any() && self.schema.node(others.node).any {
+            if is_any_key(&others.keys) && self.schema.node(others.node).any {
                 return Ok(self.lower.lexical(Lexical::Object));
             }
         }
@@ -438,7 +431,7 @@ impl<'s> Values<'_, 's> {
     ) -> Result<Option<Expr>, SchemaError> {
         let mut all = Vec::new();
         for others in &object.others {
-            let key = if others.keys.is_any() {
+            let key = if is_any_key(&others.keys) {
                 self.lower.lexical(Lexical::String)
             } else {
                 self.key(&others.keys, name)
@@ -459,14 +452,21 @@ impl<'s> Values<'_, 's> {
     }
 
     /// The keys that are not named; the alternatives of an object mostly leave out the same ones.
-    fn key(&mut self, keys: &Dfa, name: &RuleName) -> Expr {
+    fn key(&mut self, keys: &Keys, name: &RuleName) -> Expr {
         if let Some(rule) = self.keys.get(keys) {
             return Expr::Rule(rule.clone());
         }
         let rule = self.lower.names.fresh(&[name.as_str(), "key"], "key");
         self.keys.insert(keys.clone(), rule.clone());
         let at = self.lower.reserve(&rule);
-        self.lower.rules[at].expr = quoted(self.language(keys, &rule));
+        let inside = match keys {
+            Keys::AllBut(names) if are_plain(names) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                Some(all_but(self.lower, &names, &rule))
+            }
+            keys => self.language(&keys.language(), &rule),
+        };
+        self.lower.rules[at].expr = quoted(inside);
         Expr::Rule(rule)
     }
 
@@ -680,6 +680,10 @@ impl<'s> Values<'_, 's> {
         self.lower.rules.push(Rule::new(rule.clone(), expr));
         Expr::Rule(rule)
     }
+}
+
+fn is_any_key(keys: &Keys) -> bool {
+    matches!(keys, Keys::AllBut(names) if names.is_empty())
 }
 
 /// How many times a block repeats.

@@ -19,8 +19,10 @@ pub mod draw;
 pub mod document;
 pub mod recognize;
 
-use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::schema::SchemaError;
 
@@ -50,7 +52,7 @@ impl Grammar {
         if rules.first().is_none_or(|rule| rule.name != RuleName::root()) {
             return Err(GrammarError::NoRoot);
         }
-        let mut names = HashSet::new();
+        let mut names = FxHashSet::default();
         for rule in &rules {
             if !names.insert(&rule.name) {
                 return Err(GrammarError::DuplicateRule { name: rule.name.clone() });
@@ -62,8 +64,8 @@ impl Grammar {
     /// The same without the rules that `root` does not lead to.
     #[must_use]
     pub(crate) fn reachable(mut self) -> Self {
-        let mut found: HashSet<RuleName> = HashSet::new();
-        let rules: std::collections::HashMap<&RuleName, &Rule> =
+        let mut found: FxHashSet<RuleName> = FxHashSet::default();
+        let rules: FxHashMap<&RuleName, &Rule> =
             self.rules.iter().map(|rule| (&rule.name, rule)).collect();
         let mut open: Vec<&Rule> = self.rules.first().into_iter().collect();
         while let Some(rule) = open.pop() {
@@ -109,7 +111,7 @@ impl Rule {
 ///
 /// Invariant: not empty, and only letters, digits and `-`, llama.cpp's alphabet for names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RuleName(String);
+pub struct RuleName(Arc<str>);
 
 impl RuleName {
     /// Takes a name of llama.cpp's alphabet; `None` for any other.
@@ -117,13 +119,13 @@ impl RuleName {
     pub fn new(name: impl Into<String>) -> Option<Self> {
         let name = name.into();
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        (!name.is_empty() && name.chars().all(legal)).then_some(Self(name))
+        (!name.is_empty() && name.chars().all(legal)).then(|| Self(name.into()))
     }
 
     /// The start symbol's name.
     #[must_use]
     pub fn root() -> Self {
-        Self("root".to_owned())
+        Self("root".into())
     }
 
     /// The name as text.
@@ -234,10 +236,15 @@ impl Expr {
     /// The rules that it uses, in order.
     #[must_use]
     pub fn names(&self) -> Vec<&RuleName> {
-        match self {
-            Self::Rule(name) => vec![name],
-            other => other.children().iter().flat_map(Self::names).collect(),
+        fn add<'a>(expr: &'a Expr, names: &mut Vec<&'a RuleName>) {
+            match expr {
+                Expr::Rule(name) => names.push(name),
+                other => other.children().iter().for_each(|part| add(part, names)),
+            }
         }
+        let mut names = Vec::new();
+        add(self, &mut names);
+        names
     }
 }
 

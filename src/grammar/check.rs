@@ -3,7 +3,7 @@
 //! **Invariant:** a grammar that passes is loaded by llama.cpp with exactly the language that
 //! [`super::recognize`] takes it to have.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Expr, Grammar, GrammarError, Repeat, Rule, RuleName};
 
@@ -14,7 +14,7 @@ use super::{Expr, Grammar, GrammarError, Repeat, Rule, RuleName};
 ///
 /// The first thing found, with the rule's name.
 pub fn check(grammar: &Grammar) -> Result<(), GrammarError> {
-    let rules: HashMap<&RuleName, &Rule> = grammar.rules().iter().map(|r| (&r.name, r)).collect();
+    let rules: FxHashMap<&RuleName, &Rule> = grammar.rules().iter().map(|r| (&r.name, r)).collect();
     let mut numbered = Numbered::default();
     for rule in grammar.rules() {
         parts(&rule.expr, &rule.name)?;
@@ -63,7 +63,7 @@ fn parts(expr: &Expr, rule: &RuleName) -> Result<(), GrammarError> {
 /// The rules that llama.cpp has numbered so far, as it reads what [`super::print`] writes.
 #[derive(Default)]
 struct Numbered<'a> {
-    names: HashSet<&'a RuleName>,
+    names: FxHashSet<&'a RuleName>,
     /// Those that it makes for groups and repetitions.
     n_made: u64,
 }
@@ -130,8 +130,8 @@ pub(super) fn most_times(expr: &Expr) -> usize {
     usize::try_from(u64::from(Repeat::LIMIT) / n_rules(expr).max(1)).unwrap_or(usize::MAX)
 }
 
-fn reachable(grammar: &Grammar, rules: &HashMap<&RuleName, &Rule>) -> Result<(), GrammarError> {
-    let mut seen = HashSet::new();
+fn reachable(grammar: &Grammar, rules: &FxHashMap<&RuleName, &Rule>) -> Result<(), GrammarError> {
+    let mut seen = FxHashSet::default();
     let mut open: Vec<&Rule> = grammar.rules().first().into_iter().collect();
     while let Some(rule) = open.pop() {
         if seen.insert(&rule.name) {
@@ -147,12 +147,12 @@ fn reachable(grammar: &Grammar, rules: &HashMap<&RuleName, &Rule>) -> Result<(),
 /// The rules for which `holds` follows from the rules already found.
 pub(super) fn fixpoint(
     grammar: &Grammar,
-    holds: fn(&Expr, &HashSet<RuleName>) -> bool,
-) -> HashSet<RuleName> {
+    holds: fn(&Expr, &FxHashSet<RuleName>) -> bool,
+) -> FxHashSet<RuleName> {
     fn pass<'a>(
         rules: impl Iterator<Item = &'a Rule>,
-        found: &mut HashSet<RuleName>,
-        holds: fn(&Expr, &HashSet<RuleName>) -> bool,
+        found: &mut FxHashSet<RuleName>,
+        holds: fn(&Expr, &FxHashSet<RuleName>) -> bool,
     ) {
         for rule in rules {
             if !found.contains(&rule.name) && holds(&rule.expr, found) {
@@ -160,7 +160,7 @@ pub(super) fn fixpoint(
             }
         }
     }
-    let mut found = HashSet::new();
+    let mut found = FxHashSet::default();
     loop {
         let before = found.len();
         // Ours stand before those they use, people's often after; a pass each way serves both.
@@ -172,7 +172,7 @@ pub(super) fn fixpoint(
     }
 }
 
-pub(super) fn may_be_empty(expr: &Expr, nullable: &HashSet<RuleName>) -> bool {
+pub(super) fn may_be_empty(expr: &Expr, nullable: &FxHashSet<RuleName>) -> bool {
     match expr {
         Expr::Literal(_) | Expr::Class(_) => false,
         Expr::Rule(name) => nullable.contains(name),
@@ -182,7 +182,7 @@ pub(super) fn may_be_empty(expr: &Expr, nullable: &HashSet<RuleName>) -> bool {
     }
 }
 
-fn may_end(expr: &Expr, finite: &HashSet<RuleName>) -> bool {
+fn may_end(expr: &Expr, finite: &FxHashSet<RuleName>) -> bool {
     match expr {
         Expr::Literal(_) | Expr::Class(_) => true,
         Expr::Rule(name) => finite.contains(name),
@@ -192,7 +192,7 @@ fn may_end(expr: &Expr, finite: &HashSet<RuleName>) -> bool {
     }
 }
 
-fn repeats_empty(expr: &Expr, nullable: &HashSet<RuleName>) -> bool {
+fn repeats_empty(expr: &Expr, nullable: &FxHashSet<RuleName>) -> bool {
     if let Expr::Repeat(inner, repeat) = expr {
         if repeat.max().is_none() && may_be_empty(inner, nullable) {
             return true;
@@ -202,7 +202,7 @@ fn repeats_empty(expr: &Expr, nullable: &HashSet<RuleName>) -> bool {
 }
 
 /// The rules that an expression may begin with.
-fn first_names<'a>(expr: &'a Expr, nullable: &HashSet<RuleName>, found: &mut Vec<&'a RuleName>) {
+fn first_names<'a>(expr: &'a Expr, nullable: &FxHashSet<RuleName>, found: &mut Vec<&'a RuleName>) {
     match expr {
         Expr::Literal(_) | Expr::Class(_) => {}
         Expr::Rule(name) => found.push(name),
@@ -221,11 +221,11 @@ fn first_names<'a>(expr: &'a Expr, nullable: &HashSet<RuleName>, found: &mut Vec
 
 fn left_recursion(
     grammar: &Grammar,
-    rules: &HashMap<&RuleName, &Rule>,
-    nullable: &HashSet<RuleName>,
+    rules: &FxHashMap<&RuleName, &Rule>,
+    nullable: &FxHashSet<RuleName>,
 ) -> Result<(), GrammarError> {
     // Depth first without recursion: a rule met again while it is still open begins with itself.
-    let mut closed: HashSet<&RuleName> = HashSet::new();
+    let mut closed: FxHashSet<&RuleName> = FxHashSet::default();
     for start in grammar.rules() {
         let mut open: Vec<(&RuleName, Vec<&RuleName>)> = Vec::new();
         let enter = |name| {

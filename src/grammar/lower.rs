@@ -131,7 +131,7 @@ pub fn calls(functions: &[FunctionDef], options: Options) -> Result<CallGrammar,
     if productions.is_empty() {
         return Err(GrammarError::NoFunctions { refused });
     }
-    let call = RuleName("call".to_owned());
+    let call = RuleName("call".into());
     let expr = if lower.names_apart {
         prefix::factored(productions, &call, &mut lower.names, &mut lower.rules)
     } else {

@@ -476,7 +476,7 @@ mod tests {
     /// The grammar of quoted texts, or `None` without a text.
     fn grammar(dfa: &Dfa, terminal: Terminal<'_>) -> Option<Grammar> {
         let mut rules = Vec::new();
-        let name = RuleName("t".to_owned());
+        let name = RuleName("t".into());
         let mut names = Names::default();
         names.fresh(&["t"], "");
         let quote = || Expr::literal("'");
@@ -489,7 +489,7 @@ mod tests {
         let text = format!("{rules:?}");
         if text.contains("Rule(RuleName(\"char\"))") {
             let any = Class::but(&[('"', '"')]);
-            rules.push(Rule::new(RuleName("char".to_owned()), Expr::Class(any)));
+            rules.push(Rule::new(RuleName("char".into()), Expr::Class(any)));
         }
         let grammar = Grammar::new(rules).unwrap();
         check_grammar(&grammar).unwrap();

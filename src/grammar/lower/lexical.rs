@@ -48,7 +48,7 @@ impl Lexical {
             Self::Escaped => "escaped",
             Self::Hex => "hex",
         };
-        RuleName(name.to_owned())
+        RuleName(name.into())
     }
 
     /// The rules that this one uses.

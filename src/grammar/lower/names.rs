@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a name is given out once, and never one of `root`, `call` and the lexical rules.
 
-use std::collections::HashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::lexical;
 use crate::grammar::RuleName;
@@ -13,14 +13,16 @@ const MAX_LEN: usize = 60;
 /// The names given out so far.
 #[derive(Debug)]
 pub(super) struct Names {
-    taken: HashSet<String>,
+    taken: FxHashSet<String>,
+    /// The number to try next after a name that is taken.
+    next: FxHashMap<String, u32>,
 }
 
 impl Default for Names {
     fn default() -> Self {
-        let mut taken: HashSet<String> = lexical::names().map(|name| name.to_string()).collect();
+        let mut taken: FxHashSet<String> = lexical::names().map(|name| name.to_string()).collect();
         taken.extend(["root".to_owned(), "call".to_owned()]);
-        Self { taken }
+        Self { taken, next: FxHashMap::default() }
     }
 }
 
@@ -28,23 +30,36 @@ impl Names {
     /// A new name made of `parts`; whatever llama.cpp does not allow in a name becomes `-`, and a
     /// part with nothing left becomes `fallback`.
     pub(super) fn fresh(&mut self, parts: &[&str], fallback: &str) -> RuleName {
-        let parts: Vec<String> = parts
-            .iter()
-            .map(|part| {
-                let words = part.split(|c: char| !c.is_ascii_alphanumeric());
-                let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-                if words.is_empty() { fallback.to_owned() } else { words.join("-") }
-            })
-            .collect();
-        let mut base = parts.join("-");
-        base.truncate(MAX_LEN);
-        let base = base.trim_end_matches('-');
-        let mut name = base.to_owned();
-        let mut n = 2_u32;
-        while !self.taken.insert(name.clone()) {
-            name = format!("{base}-{n}");
-            n += 1;
+        let mut base = String::new();
+        for part in parts {
+            let start = base.len();
+            let words = part.split(|c: char| !c.is_ascii_alphanumeric());
+            for word in words.filter(|word| !word.is_empty()) {
+                if !base.is_empty() {
+                    base.push('-');
+                }
+                base.push_str(word);
+            }
+            if base.len() == start {
+                if !base.is_empty() {
+                    base.push('-');
+                }
+                base.push_str(fallback);
+            }
         }
-        RuleName(name)
+        base.truncate(MAX_LEN);
+        base.truncate(base.trim_end_matches('-').len());
+        if self.taken.insert(base.clone()) {
+            return RuleName(base.into());
+        }
+        let next = self.next.entry(base.clone()).or_insert(2);
+        let name = loop {
+            let name = format!("{base}-{next}");
+            *next += 1;
+            if self.taken.insert(name.clone()) {
+                break name;
+            }
+        };
+        RuleName(name.into())
     }
 }

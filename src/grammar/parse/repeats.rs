@@ -5,7 +5,7 @@
 //!
 //! **Invariant:** the language stays the same; a grammar without such a repetition stays as it is.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::grammar::check::{fixpoint, may_be_empty};
 use crate::grammar::{Expr, Grammar, Repeat, Rule, RuleName};
@@ -33,9 +33,9 @@ pub(super) fn without_empty(grammar: Grammar) -> Vec<Rule> {
 }
 
 struct Rewrite {
-    nullable: HashSet<RuleName>,
-    with_text: HashSet<RuleName>,
-    names: HashSet<RuleName>,
+    nullable: FxHashSet<RuleName>,
+    with_text: FxHashSet<RuleName>,
+    names: FxHashSet<RuleName>,
     /// Rules to be made, each with the rule whose non-empty texts it stands for.
     wanted: Vec<(RuleName, RuleName)>,
 }
@@ -99,7 +99,7 @@ impl Rewrite {
         }
         let mut name = of.clone();
         while !self.names.insert(name.clone()) {
-            name.0.push_str("-some");
+            name = RuleName(format!("{name}-some").into());
         }
         self.wanted.push((name.clone(), of));
         name
@@ -112,7 +112,7 @@ fn choice(productions: impl Iterator<Item = Expr>) -> Option<Expr> {
 }
 
 /// Whether an expression has a text that is not empty.
-fn may_have_text(expr: &Expr, found: &HashSet<RuleName>) -> bool {
+fn may_have_text(expr: &Expr, found: &FxHashSet<RuleName>) -> bool {
     match expr {
         Expr::Literal(_) | Expr::Class(_) => true,
         Expr::Rule(name) => found.contains(name),

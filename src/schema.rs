@@ -11,6 +11,58 @@
 //! its JSON pointer, never a silent widening. Annotations, keys that no draft defines and unknown
 //! format names assert nothing and are passed over, as the standard says (JSON Schema 2020-12 core,
 //! section 6.5).
+//!
+//! # What is expressed
+//!
+//! Drafts 4 to 2020-12 in one: `type`, `enum`, `const`; `minimum`, `maximum`, `exclusiveMinimum`,
+//! `exclusiveMaximum` (draft 4's booleans too), `multipleOf`; `minLength`, `maxLength`, `pattern` (ECMA-262,
+//! with look-arounds), `format`; `items`, `prefixItems`, `additionalItems` and the tuple form of `items`,
+//! `minItems`, `maxItems`, `contains`, `minContains`, `maxContains`, `uniqueItems` over a short list of values;
+//! `properties`, `required`, `additionalProperties`, `patternProperties`, `propertyNames`, `minProperties`,
+//! `maxProperties`, `dependentRequired`, `dependentSchemas`, `dependencies`; `allOf`, `anyOf`, `oneOf`, `not`,
+//! `if`/`then`/`else`; `$ref`, `$defs`, `definitions`, `$anchor`, `$id` and `id` inside the document,
+//! `$dynamicRef` with one possible target; `unevaluatedProperties` and, beside nothing that applies schemas in
+//! place, `unevaluatedItems`; boolean schemas.
+//!
+//! `tests/keywords.rs` has texts that each takes and refuses. Not expressed, and so an error: a
+//! reference out of the document; `uniqueItems` over other items; in a `not`, an `if` condition or a
+//! `oneOf` whose branches overlap, the opposite of `format`, `multipleOf`, `uniqueItems`, `propertyNames` and
+//! `dependentSchemas`; patterns with back-references; and what is beyond a limit (automata of 20,000 states, 512
+//! alternatives of one type at one place, 128 levels, 50,000 places).
+//!
+//! # Known departures
+//!
+//! The grammar is narrower than the schema here; each line names the test that shows it.
+//!
+//! - Properties come in the order of the definition, and keys that are not declared after them
+//!   (`departures::property_order_is_the_definitions`).
+//! - White space is fixed to `", "` and `": "` (`departures::white_space_is_fixed`).
+//! - An integer has no fraction, no exponent, and no `-0` (`departures::an_integer_is_digits`).
+//! - A number with a bound other than 0, a `multipleOf` or an excluded value has no exponent, and with a
+//!   lower bound it is not `-0` (`departures::a_bounded_number_has_no_exponent`).
+//! - The members of `enum` and `const` are written as listed: `1` is not `1.0`, no escape is another's
+//!   equal, an object has its keys in that order (`departures::listed_values_are_written_as_listed`).
+//! - In strings with a pattern or a format, and in keys that are not declared, characters are spelled the shortest
+//!   way (`departures::where_the_characters_matter_they_are_spelled_the_shortest_way`).
+//! - A raw U+007F is written as an escape (`departures::delete_is_escaped`).
+//! - A format is at most what [`crate::regular::format`] says, for some less than its RFC (the tests there).
+//! - With `unevaluatedProperties`, a value that meets several branches of `anyOf` has the properties of one.
+//!
+//! With [`Undeclared::Omit`], as a run has it, it is narrower in these too:
+//!
+//! - Keys that are not declared are left out where nothing describes their values
+//!   (`departures::a_run_writes_no_undeclared_keys`).
+//! - Without a `type`, `properties` means an object and `items` an array
+//!   (`departures::in_a_run_properties_without_type_mean_an_object`).
+//!
+//! It is wider, and the validator refuses the text, here:
+//!
+//! - A key that is not declared may stand twice
+//!   (`departures::a_repeated_undeclared_key_is_left_to_the_validator`).
+//! - Recursive schemas nest without a bound, and `serde_json` reads 128 levels
+//!   (`departures::depth_beyond_what_serde_reads_is_left_to_the_validator`).
+//! - With [`Options::lenient`], all that is not expressed
+//!   (`departures::lenient_leaves_to_the_validator_what_has_no_grammar`).
 
 mod document;
 mod read;
@@ -313,7 +365,7 @@ impl Schema {
 
 /// Why a schema cannot be expressed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: \"{}\" {reason}", pointer.escape_debug(), keyword.escape_debug())]
+#[error("{}: {} {reason}", pointer.escape_debug(), quoted(keyword))]
 pub struct SchemaError {
     /// The keyword that is at fault.
     pub keyword: String,
@@ -322,6 +374,13 @@ pub struct SchemaError {
     pub pointer: String,
     /// What is the matter with it.
     pub reason: SchemaProblem,
+}
+
+fn quoted(keyword: &str) -> String {
+    match keyword {
+        "" => "the schema".to_owned(),
+        keyword => format!("\"{}\"", keyword.escape_debug()),
+    }
 }
 
 impl SchemaError {
@@ -346,13 +405,13 @@ pub enum SchemaProblem {
     #[error("is not supported for items that are not a short list of values")]
     EndlesslyManyItems,
     /// A pattern that no automaton recognizes, or none of a bearable size.
-    #[error("is not supported: {message}")]
+    #[error("cannot be written as a grammar: {message}")]
     Pattern {
         /// What is the matter.
         message: String,
     },
     /// A number that is not computed with.
-    #[error("is not supported: {message}")]
+    #[error("cannot be written as a grammar: {message}")]
     Number {
         /// What is the matter.
         message: String,

@@ -2,7 +2,7 @@
 
 use call_me_maybe::check::{Document, DocumentError, MAX_DEPTH, Outcome, Ranks, exact, spell};
 use call_me_maybe::definitions::{FunctionDef, FunctionName};
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::recognize::Recognizer;
 use call_me_maybe::grammar::{Class, Expr, Grammar, Repeat, Rule, RuleName};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 fn recognizer(parameters: &Value) -> Recognizer {
     let name = FunctionName::new("f").unwrap();
     let functions = [FunctionDef::new(name, None, parameters)];
-    Recognizer::new(&calls(&functions, Unsupported::Keep).unwrap().grammar).unwrap()
+    Recognizer::new(&calls(&functions, Options::LEGAL).unwrap().grammar).unwrap()
 }
 
 /// A grammar of which the given expression is the root.

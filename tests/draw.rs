@@ -6,7 +6,7 @@ use std::path::Path;
 
 use call_me_maybe::definitions;
 use call_me_maybe::grammar::draw::{PAGE_WIDTH, svg};
-use call_me_maybe::grammar::lower::{Unsupported, calls};
+use call_me_maybe::grammar::lower::{Options, Unsupported, calls};
 use call_me_maybe::grammar::{
     Class, Expr, Grammar, Repeat, Rule, RuleName, document, parse, print,
 };
@@ -54,7 +54,9 @@ fn check(text: &str, n_rules: usize) {
 fn golden(case: &str) -> Grammar {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case);
     let functions = definitions::parse(&fs::read(file.join("definitions.json")).unwrap()).unwrap();
-    calls(&functions, Unsupported::LeaveOut).unwrap().grammar
+    calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL })
+        .unwrap()
+        .grammar
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Golden grammars: `golden/<case>/definitions.json` must print as `grammar.gbnf`; each line of
 //! `accept.jsonl` is recognized and validated, each line of `reject.jsonl` is refused.
 //!
+//! `undeclared.jsonl`, where there is one, has lines that are legal and that a run never writes.
+//!
 //! `UPDATE_GOLDEN=1` rewrites `grammar.gbnf`, never the other files.
 
 use std::fs;
@@ -49,6 +51,18 @@ fn check(case: &str) {
             }
             Err(error) => panic!("{case}: {line}: {error}"),
         }
+    }
+    let run = Recognizer::new(&calls(&functions, Options::DECLARED).unwrap().grammar).unwrap();
+    let is_whole = |start: &Recognizer, line: &str| {
+        let mut recognizer = start.clone();
+        recognizer.push_all(line.as_bytes()).is_ok() && recognizer.can_end()
+    };
+    for line in accept.lines() {
+        assert!(is_whole(&run, line), "{case}: {line}: in a run");
+    }
+    for line in fs::read_to_string(folder.join("undeclared.jsonl")).unwrap_or_default().lines() {
+        assert!(is_whole(&start, line), "{case}: {line}: legal");
+        assert!(!is_whole(&run, line), "{case}: {line}: in a run");
     }
     for line in reject.lines() {
         let mut recognizer = start.clone();

@@ -243,10 +243,13 @@ fn markers_in_a_request_and_its_functions_are_answered_like_any_text() {
         let mut checked = Checked::new(model, Sampling::Greedy, 20);
         let texts = checked.vocabulary.text().specials.clone();
         for text in texts.iter().step_by(1 + texts.len() / 4) {
-            let set = FunctionSet::compile(functions(&json!([
-                {"name": format!("fn {text}"), "description": text, "parameters": {
-                    text: {"enum": [text, format!("{text}{text}")]}, "b": {"type": "string"}}},
-            ])));
+            let set = FunctionSet::compile(
+                functions(&json!([
+                    {"name": format!("fn {text}"), "description": text, "parameters": {
+                        text: {"enum": [text, format!("{text}{text}")]}, "b": {"type": "string"}}},
+                ])),
+                false,
+            );
             let set = set.unwrap();
             let found = checked.text(&set, &format!("Say {text} and {text}"), 0);
             let name = serde_json::to_string(&format!("fn {text}")).unwrap();

@@ -2,74 +2,72 @@
 
 use call_me_maybe::schema::{Options, parse};
 
+/// `expected` is "ok" or the error.
 #[track_caller]
 fn check(schema: &str, expected: &str) {
     let found = match parse(&serde_json::from_str(schema).unwrap(), Options::STRICT) {
-        Ok(schema) => format!("{schema:?}"),
+        Ok(_) => "ok".to_owned(),
         Err(error) => format!("error: {error}"),
     };
     assert_eq!(found, expected, "{schema}");
 }
 
-/// As a property of the arguments.
+/// As a required property of the arguments.
 #[track_caller]
 fn check_property(schema: &str, expected: &str) {
-    check(&format!(r#"{{"type": "object", "properties": {{"p": {schema}}}}}"#), expected);
+    check(
+        &format!(r#"{{"type": "object", "properties": {{"p": {schema}}}, "required": ["p"]}}"#),
+        expected,
+    );
 }
 
 #[test]
-fn every_other_assertion_of_any_draft_is_refused() {
-    for (keyword, value) in [
-        ("$ref", "\"#\""),
-        ("$dynamicRef", "\"#x\""),
-        ("$recursiveRef", "\"#\""),
-        ("allOf", "[{}]"),
-        ("anyOf", "[{}]"),
-        ("oneOf", "[{}]"),
-        ("not", "{}"),
-        ("if", "{}"),
-        ("then", "{}"),
-        ("else", "{}"),
-        ("multipleOf", "2"),
-        ("maximum", "2"),
-        ("exclusiveMaximum", "true"),
-        ("minimum", "2"),
-        ("exclusiveMinimum", "2"),
-        ("maxLength", "2"),
-        ("minLength", "2"),
-        ("pattern", "\"a\""),
-        ("maxItems", "2"),
-        ("minItems", "2"),
-        ("uniqueItems", "true"),
-        ("contains", "{}"),
-        ("maxContains", "2"),
-        ("minContains", "2"),
-        ("prefixItems", "[{}]"),
-        ("additionalItems", "false"),
-        ("unevaluatedItems", "false"),
-        ("maxProperties", "2"),
-        ("minProperties", "2"),
-        ("patternProperties", "{}"),
-        ("propertyNames", "{}"),
-        ("dependentRequired", "{}"),
-        ("dependentSchemas", "{}"),
-        ("dependencies", "{}"),
-        ("unevaluatedProperties", "false"),
-        ("extends", "{}"),
-        ("disallow", "\"string\""),
-        ("divisibleBy", "2"),
-        ("format", "\"date-time\""),
-        ("format", "\"ipv4\""),
-        ("format", "7"),
+fn what_cannot_be_expressed_is_refused_with_its_place() {
+    for (schema, expected) in [
+        (r#"{"disallow": "string"}"#, r#"/properties/p/disallow: "disallow" is not supported"#),
+        (
+            r#"{"type": "array", "uniqueItems": true, "items": {"type": "string"}}"#,
+            r#"/properties/p/uniqueItems: "uniqueItems" is not supported for items that are not a short list of values"#,
+        ),
+        (
+            r#"{"not": {"type": "string", "format": "date"}}"#,
+            r#"/properties/p/not/format: "format" is not supported where its opposite is needed (in not, if, oneOf or contains)"#,
+        ),
+        (
+            r#"{"not": {"type": "integer", "multipleOf": 2}}"#,
+            r#"/properties/p/not/multipleOf: "multipleOf" is not supported where its opposite is needed (in not, if, oneOf or contains)"#,
+        ),
+        (
+            r#"{"type": "string", "pattern": "(a)\\1"}"#,
+            r#"/properties/p/pattern: "pattern" cannot be written as a grammar: a backreference at byte 3 is not supported"#,
+        ),
+        (
+            r#"{"$ref": "https://example.com/x"}"#,
+            r#"/properties/p/$ref: "$ref" refers to "https://example.com/x", which is not in this schema; put the schema under "$defs""#,
+        ),
+        (
+            r##"{"$ref": "#/properties/p"}"##,
+            r#"/properties/p: "p" refers to itself without a property or an item between"#,
+        ),
+        (
+            r#"{"type": "number", "multipleOf": 12345677}"#,
+            r#"/properties/p: "p" cannot be written as a grammar: multipleOf 12345677 has more than 4096 remainders"#,
+        ),
     ] {
-        check_property(
-            &format!(r#"{{"type": "string", "{keyword}": {value}}}"#),
-            &format!("error: /properties/p/{keyword}: \"{keyword}\" is not supported"),
-        );
-        check(
-            &format!(r#"{{"type": "object", "{keyword}": {value}}}"#),
-            &format!("error: /{keyword}: \"{keyword}\" is not supported"),
-        );
+        check_property(schema, &format!("error: {expected}"));
+    }
+}
+
+#[test]
+fn what_other_keywords_make_void_is_no_error() {
+    for schema in [
+        r#"{"type": "integer", "pattern": "(a)\\1"}"#,
+        r#"{"type": "string", "uniqueItems": true}"#,
+        r#"{"type": "array", "uniqueItems": true, "maxItems": 1}"#,
+        r#"{"type": "string", "minLength": 1, "not": {"type": "integer", "multipleOf": 2}}"#,
+        r##"{"type": "string", "$defs": {"x": {"$ref": "https://example.com/x"}}}"##,
+    ] {
+        check_property(schema, "ok");
     }
 }
 
@@ -78,10 +76,10 @@ fn annotations_and_unknown_keys_assert_nothing() {
     check_property(
         r#"{"type": "null", "title": "t", "description": "d", "default": 1, "examples": [2], "deprecated": true,
             "readOnly": true, "writeOnly": true, "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$comment": "c", "$id": "i", "contentEncoding": "base64", "contentMediaType": "text/html",
-            "$defs": {"x": {"minimum": 1}}, "definitions": {"x": false}, "x-order": 1, "nullable": true,
+            "$comment": "c", "contentEncoding": "base64", "contentMediaType": "text/html",
+            "$defs": {"x": {"disallow": 1}}, "definitions": {"x": 7}, "x-order": 1, "nullable": true,
             "format": "int64", "widget": {"pattern": 1}}"#,
-        r#"Object([Property { name: "p", schema: Null, required: false }])"#,
+        "ok",
     );
 }
 
@@ -89,7 +87,7 @@ fn annotations_and_unknown_keys_assert_nothing() {
 fn malformed_keywords_are_told() {
     for (schema, expected) in [
         ("3", r#"/properties/p: "p" must be a schema, found a number"#),
-        ("false", "Object([])"),
+        ("false", r#"/properties/p: "p" leaves no value that would be valid"#),
         (
             r#"{"type": []}"#,
             r#"/properties/p/type: "type" must be a string or an array of strings, found an array"#,
@@ -100,102 +98,110 @@ fn malformed_keywords_are_told() {
         ),
         (r#"{"type": "text"}"#, r#"/properties/p/type: "type" has the unknown type "text""#),
         (
-            r#"{"type": ["null", "any"]}"#,
-            r#"/properties/p/type: "type" has the unknown type "any""#,
-        ),
-        (
             r#"{"type": "text", "enum": ["a"]}"#,
             r#"/properties/p/type: "type" has the unknown type "text""#,
         ),
         (r#"{"enum": {}}"#, r#"/properties/p/enum: "enum" must be an array, found an object"#),
-        (r#"{"enum": []}"#, r#"/properties/p/enum: "enum" leaves no value that would be valid"#),
+        (r#"{"enum": []}"#, r#"/properties/p: "p" leaves no value that would be valid"#),
         (
             r#"{"enum": [1], "const": 2}"#,
-            r#"/properties/p/enum: "enum" leaves no value that would be valid"#,
+            r#"/properties/p: "p" leaves no value that would be valid"#,
         ),
         (
-            r#"{"const": 2, "type": "string"}"#,
-            r#"/properties/p/const: "const" leaves no value that would be valid"#,
+            r#"{"type": "integer", "minimum": 5, "maximum": 4}"#,
+            r#"/properties/p: "p" leaves no value that would be valid"#,
+        ),
+        (
+            r#"{"type": "object", "properties": {"q": {"enum": [], "x": 1}}, "required": ["q"]}"#,
+            r#"/properties/p/properties/q: "q" leaves no value that would be valid"#,
         ),
         (
             r#"{"properties": []}"#,
             r#"/properties/p/properties: "properties" must be an object, found an array"#,
         ),
         (
-            r#"{"required": true}"#,
-            r#"/properties/p/required: "required" must be an array of strings, found a boolean"#,
+            r#"{"required": 1}"#,
+            r#"/properties/p/required: "required" must be an array of strings, found a number"#,
         ),
         (
             r#"{"required": [1]}"#,
             r#"/properties/p/required: "required" must be an array of strings, found a number"#,
         ),
         (
-            r#"{"required": ["x"], "additionalProperties": false}"#,
-            r#"/properties/p/required: "required" leaves no value that would be valid"#,
-        ),
-        (
-            r#"{"properties": {"x": false}, "required": ["x"]}"#,
-            r#"/properties/p/properties/x: "x" leaves no value that would be valid"#,
-        ),
-        (
-            r#"{"properties": {"x/~": 1}}"#,
+            r#"{"properties": {"x/~": 1}, "required": ["x/~"]}"#,
             r#"/properties/p/properties/x~1~0: "x/~" must be a schema, found a number"#,
         ),
-        (r#"{"items": [{}]}"#, r#"/properties/p/items: "items" is not supported"#),
         (r#"{"items": 1}"#, r#"/properties/p/items: "items" must be a schema, found a number"#),
         (
             r#"{"additionalProperties": 1}"#,
             r#"/properties/p/additionalProperties: "additionalProperties" must be a schema, found a number"#,
         ),
         (
-            r#"{"properties": {"x": {}}, "additionalProperties": {"type": "null"}}"#,
-            r#"/properties/p/additionalProperties: "additionalProperties" is not supported"#,
+            r#"{"minLength": -1}"#,
+            r#"/properties/p/minLength: "minLength" must be an integer from 0, found a number"#,
         ),
         (
-            r#"{"properties": {"a/b~c": {"minimum": 1}}}"#,
-            r#"/properties/p/properties/a~1b~0c/minimum: "minimum" is not supported"#,
+            r#"{"minimum": "1"}"#,
+            r#"/properties/p/minimum: "minimum" must be a number, found a string"#,
         ),
+        (
+            r#"{"multipleOf": 0}"#,
+            r#"/properties/p/multipleOf: "multipleOf" must be a number above 0, found another"#,
+        ),
+        (
+            r#"{"pattern": "["}"#,
+            r#"/properties/p/pattern: "pattern" cannot be written as a grammar: a class without its end at byte 0"#,
+        ),
+        (r#"{"anyOf": {}}"#, r#"/properties/p/anyOf: "anyOf" must be an array, found an object"#),
     ] {
-        let expected = if expected.starts_with('/') {
-            format!("error: {expected}")
-        } else {
-            expected.to_owned()
-        };
-        check_property(schema, &expected);
+        check_property(schema, &format!("error: {expected}"));
     }
 }
 
 #[test]
-fn arguments_are_an_object() {
-    for none in [
+fn arguments_may_be_anything() {
+    for schema in [
         "{}",
         "true",
-        r#"{"type": "object"}"#,
-        r#"{"properties": {}}"#,
-        r#"{"type": "object", "additionalProperties": false}"#,
-    ] {
-        check(none, "Object([])");
-    }
-    check(r#"{"type": "array"}"#, r#"error: /type: "type" must make the arguments an object"#);
-    check(r#"{"enum": [{}]}"#, r#"error: /enum: "enum" must make the arguments an object"#);
-    check(
+        r#"{"type": "array"}"#,
+        r#"{"enum": [{}]}"#,
         r#"{"type": ["object", "null"]}"#,
-        r#"error: /type: "type" must make the arguments an object"#,
-    );
-    check("[]", r#"error: /type: "type" must make the arguments an object"#);
-    check("false", r#"error: /type: "type" must make the arguments an object"#);
+    ] {
+        check(schema, "ok");
+    }
+    check("[]", r#"error: : the schema must be a schema, found an array"#);
+    check("false", r#"error: : the schema leaves no value that would be valid"#);
 }
 
 #[test]
 fn depth_has_a_limit() {
     let nested = |depth: usize| {
         let (open, close) = (r#"{"items":"#.repeat(depth), "}".repeat(depth));
-        serde_json::from_str(&format!(r#"{{"properties":{{"p":{open}{{}}{close}}}}}"#)).unwrap()
+        serde_json::from_str(&format!("{open}{{}}{close}")).unwrap()
     };
-    assert!(parse(&nested(63)).is_ok());
-    let error = parse(&nested(64)).unwrap_err();
+    assert!(parse(&nested(120), Options::STRICT).is_ok());
+    // serde reads 128 levels from a text; a library user's value may be deeper.
+    let mut deep = serde_json::json!({});
+    for _ in 0..1_000 {
+        deep = serde_json::json!({"items": deep, "minItems": 1});
+    }
+    let error = parse(&deep, Options::STRICT).unwrap_err();
     assert_eq!(
         (error.keyword.as_str(), error.reason.to_string().as_str()),
-        ("items", "nests deeper than 64 schemas")
+        ("items", "nests deeper than 128 schemas")
     );
+}
+
+#[test]
+fn what_is_widened_is_told() {
+    let schema = serde_json::json!({
+        "type": "object",
+        "properties": {
+            "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": true},
+            "other": {"$ref": "https://example.com/x"},
+        },
+    });
+    let schema = parse(&schema, Options { lenient: true, ..Options::STRICT }).unwrap();
+    let widened: Vec<&str> = schema.widened().iter().map(|error| error.pointer.as_str()).collect();
+    assert_eq!(widened, ["/properties/tags/uniqueItems", "/properties/other/$ref"]);
 }

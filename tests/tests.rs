@@ -5,9 +5,9 @@
     reason = "a test that goes wrong shall say so and stop"
 )]
 
-mod check;
 #[cfg(feature = "engine")]
 mod agreement;
+mod check;
 mod cli;
 mod coverage;
 #[cfg(unix)]
@@ -21,6 +21,7 @@ mod golden;
 mod grammar;
 mod input;
 mod interrupt;
+mod keywords;
 #[cfg(feature = "engine")]
 mod llama;
 #[cfg(feature = "engine")]

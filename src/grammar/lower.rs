@@ -55,6 +55,10 @@ pub struct Options {
 impl Options {
     /// All that the schemas allow; a function that cannot be expressed has no arguments.
     pub const LEGAL: Self = Self { unsupported: Unsupported::Keep, undeclared: Undeclared::Allow };
+
+    /// The same without what the schemas do not declare: what a run writes.
+    pub const DECLARED: Self =
+        Self { unsupported: Unsupported::Keep, undeclared: Undeclared::Omit };
 }
 
 /// A grammar and the functions whose arguments it does not hold.

@@ -29,6 +29,7 @@ mod properties;
 mod readme;
 mod recognize;
 mod schema;
+mod suite;
 mod tidy;
 #[cfg(feature = "engine")]
 mod typed;

@@ -7,6 +7,11 @@
 //! A file holds function definitions; without one the golden case `exercise` is taken. A vocabulary
 //! is needed for the masks; a GGUF needs the engine.
 #![allow(clippy::print_stdout, reason = "it prints a table")]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "figures are rounded when they are printed, and vocabularies are small"
+)]
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -218,7 +223,7 @@ fn print(name: &str, times: &mut [Duration]) {
 }
 
 fn tokens(path: &str) -> Result<Tokens, Box<dyn Error>> {
-    if path.ends_with(".gguf") {
+    if fs::read(path)?.starts_with(b"GGUF") {
         return gguf(path);
     }
     let json: serde_json::Value = serde_json::from_slice(&fs::read(path)?)?;

@@ -5,6 +5,8 @@
     reason = "a test that goes wrong shall say so and stop"
 )]
 
+#[cfg(feature = "engine")]
+mod agreement;
 mod check;
 mod cli;
 mod coverage;

@@ -411,12 +411,19 @@ impl Backend for Llama {
 #[derive(Debug)]
 pub struct LlamaGate(LlamaSampler);
 
+impl LlamaGate {
+    /// [`Gate::allows`] for several tokens, at once, which is cheaper.
+    pub fn allows_each(&mut self, tokens: &[TokenId]) -> Vec<bool> {
+        let data = tokens.iter().map(|token| LlamaTokenData::new(their_id(*token), 0.0, 0.0));
+        let mut candidates = LlamaTokenDataArray::new(data.collect(), false);
+        self.0.apply(&mut candidates);
+        candidates.data.iter().map(|data| data.logit() == 0.0).collect()
+    }
+}
+
 impl Gate for LlamaGate {
     fn allows(&mut self, token: TokenId) -> bool {
-        let data = LlamaTokenData::new(their_id(token), 0.0, 0.0);
-        let mut candidate = LlamaTokenDataArray::new(vec![data], false);
-        self.0.apply(&mut candidate);
-        candidate.data.first().is_some_and(|data| data.logit() == 0.0)
+        self.allows_each(&[token]).first().is_some_and(|allowed| *allowed)
     }
 
     fn accept(&mut self, token: TokenId) -> bool {

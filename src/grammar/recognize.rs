@@ -31,7 +31,7 @@ use self::automaton::{Automaton, DEAD};
 pub use self::bytes::ByteSet;
 use self::compile::compile;
 use self::expected::Expected;
-use self::mask::{TokenMask, TokenTrie};
+use self::mask::{MaskCache, TokenMask, TokenTrie};
 use self::position::{Position, Thread};
 use super::check::check;
 use super::{Grammar, GrammarError, RuleName};
@@ -54,6 +54,7 @@ use super::{Grammar, GrammarError, RuleName};
 #[derive(Debug, Clone)]
 pub struct Recognizer {
     automaton: Arc<Automaton>,
+    masks: Arc<MaskCache>,
     position: Position,
 }
 
@@ -67,7 +68,7 @@ impl Recognizer {
         check(grammar)?;
         let automaton = Arc::new(compile(grammar));
         let position = Position::start(&automaton);
-        Ok(Self { automaton, position })
+        Ok(Self { automaton, masks: Arc::default(), position })
     }
 
     /// Takes the byte; `false` where no text of the grammar goes on with it.
@@ -145,7 +146,7 @@ impl Recognizer {
 
     /// Like [`Recognizer::mask`], into a mask that is there already.
     pub fn mask_into(&self, trie: &TokenTrie, mask: &mut TokenMask) {
-        mask::fill(&self.automaton, &self.position, trie, mask);
+        mask::fill(&self.masks, &self.automaton, &self.position, trie, mask);
     }
 
     /// What may come next, for people: texts as far as they are forced, kinds of characters, the

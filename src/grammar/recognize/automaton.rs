@@ -10,7 +10,6 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::bytes::ByteSet;
-use super::mask::MaskCache;
 use crate::grammar::RuleName;
 
 /// A state of the compiled grammar.
@@ -38,7 +37,6 @@ pub(super) struct Automaton {
     /// Rule names by part.
     pub(super) names: Vec<Option<RuleName>>,
     pub(super) costs: OnceLock<Vec<u32>>,
-    pub(super) masks: MaskCache,
 }
 
 /// The edges of one state: `targets[first_target + map.classes[byte]]`.

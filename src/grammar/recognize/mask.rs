@@ -82,10 +82,10 @@ impl TokenTrie {
         tokens.retain(|(_, bytes)| !bytes.is_empty());
         tokens.sort_unstable_by(|(a, x), (b, y)| x.cmp(y).then(a.cmp(b)));
         let n_ids = tokens.iter().map(|(id, _)| *id as usize + 1).max().unwrap_or(0);
-        let mut same = vec![NONE; n_ids];
+        let mut next_same = vec![NONE; n_ids];
         for pair in tokens.windows(2) {
             if pair[0].1 == pair[1].1 {
-                same[pair[0].0 as usize] = pair[1].0;
+                next_same[pair[0].0 as usize] = pair[1].0;
             }
         }
         tokens.dedup_by_key(|(_, bytes)| *bytes);
@@ -93,12 +93,17 @@ impl TokenTrie {
         let mut others = Vec::new();
         for (id, bytes) in &tokens {
             if is_safe(bytes) {
-                insert_all(&mut safe, *id, &same);
+                insert_all(&mut safe, *id, &next_same);
             } else {
                 others.push((*id, *bytes));
             }
         }
-        Self(Arc::new(Tries { whole: Trie::new(&tokens), others: Trie::new(&others), safe, same }))
+        Self(Arc::new(Tries {
+            whole: Trie::new(&tokens),
+            others: Trie::new(&others),
+            safe,
+            same: next_same,
+        }))
     }
 }
 
@@ -134,7 +139,9 @@ impl Trie {
             before = bytes;
         }
         let n_nodes = index(nodes.len());
-        path.into_iter().for_each(|node| nodes[node].end = n_nodes);
+        for node in path {
+            nodes[node].end = n_nodes;
+        }
         Self(nodes)
     }
 }
@@ -251,22 +258,23 @@ impl Scan {
 
 /// Sets the bits of all tokens that may come next.
 pub(super) fn fill(
+    cache: &MaskCache,
     automaton: &Automaton,
     position: &Position,
     trie: &TokenTrie,
     mask: &mut TokenMask,
 ) {
-    if let Some(known) = automaton.masks.with(trie, |kept| kept.mask(position)) {
+    if let Some(known) = cache.with(trie, |kept| kept.mask(position)) {
         mask.0.clone_from(&known.0);
         return;
     }
     let tries = &*trie.0;
     mask.clear(tries.same.len());
     for thread in &position.threads {
-        let known = automaton.masks.with(trie, |kept| kept.scans.get(&thread.state).cloned());
+        let known = cache.with(trie, |kept| kept.scans.get(&thread.state).cloned());
         let scan = known.unwrap_or_else(|| {
             let scan = Arc::new(scan_all(automaton, thread.state, tries));
-            automaton.masks.with(trie, |kept| kept.keep_scan(thread.state, Arc::clone(&scan)));
+            cache.with(trie, |kept| kept.keep_scan(thread.state, Arc::clone(&scan)));
             scan
         });
         match &scan.taken {
@@ -278,7 +286,7 @@ pub(super) fn fill(
             walk_on(automaton, walked, *node, *state, thread, &tries.same, mask);
         }
     }
-    automaton.masks.with(trie, |kept| kept.keep_mask(position, mask));
+    cache.with(trie, |kept| kept.keep_mask(position, mask));
 }
 
 impl MaskCache {
@@ -328,7 +336,9 @@ fn scan_all(automaton: &Automaton, state: StateId, tries: &Tries) -> Scan {
     // A mask takes a bit for each token.
     scan.taken = if without_safe || ids.len() * 32 > tries.same.len() {
         let mut mask = if without_safe { tries.safe.clone() } else { TokenMask::default() };
-        ids.iter().for_each(|id| insert_all(&mut mask, *id, &tries.same));
+        for id in ids {
+            insert_all(&mut mask, id, &tries.same);
+        }
         Taken::Many(mask)
     } else {
         Taken::Few(ids)

@@ -69,7 +69,7 @@ impl Position {
             [thread] => automaton.map(thread.state).set,
             threads => {
                 let sets = threads.iter().map(|thread| &automaton.map(thread.state).set);
-                sets.fold(ByteSet::default(), |all, set| all.union(set))
+                sets.fold(ByteSet::default(), ByteSet::union)
             }
         }
     }

@@ -458,7 +458,7 @@ fn check_points_at_the_first_wrong_byte() {
         "{}",
         &format!("{BELL} -q"),
         1,
-        "the text: not ok: expected `\"name\": \"fn_ring\", \"arguments\": {\"times\": `\n",
+        "the text: not ok: expected `\"name\": \"fn_ring\", \"arguments\": {\"times\"…`\n",
         "",
     );
 }

@@ -13,6 +13,7 @@ mod table;
 #[path = "coverage/walk.rs"]
 mod walk;
 
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -91,7 +92,8 @@ pub(crate) fn shared(folder: &str) -> Option<std::path::PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    eprintln!("skipped: there is no {}", path.display());
+    // Seen with `--nocapture`, and in the output of a run where something else fails.
+    let _ = writeln!(std::io::stderr(), "skipped: there is no {}", path.display());
     None
 }
 

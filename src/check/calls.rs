@@ -82,7 +82,6 @@ fn parts(text: &str) -> Option<(&str, &str, &'static str)> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

@@ -1,6 +1,7 @@
 //! Texts and functions, or a grammar, to a line for each text: is it a legal call?
 
-use std::io::{self, Write};
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 
 use anyhow::{Context, anyhow, ensure};
 
@@ -242,9 +243,12 @@ fn tell(
             Place::Line(line) => format!("line {line}"),
         };
         match result {
-            Ok(()) => lines.push_str(&format!("{place}: ok\n")),
+            // Writing to a String cannot fail.
+            Ok(()) => {
+                let _ = writeln!(lines, "{place}: ok");
+            }
             Err(Problem::Other(reason)) => {
-                lines.push_str(&format!("{place}: not ok: {}\n", escape(reason)));
+                let _ = writeln!(lines, "{place}: not ok: {}", escape(reason));
             }
             Err(Problem::Refused(refusal)) => {
                 let words = refusal.expected_words();
@@ -254,13 +258,14 @@ fn tell(
                     format!("{}: ", refusal.pointer)
                 };
                 let reason = format!("{at}expected {words}");
-                lines.push_str(&format!("{place}: not ok: {}\n", escape(&reason)));
+                let _ = writeln!(lines, "{place}: not ok: {}", escape(&reason));
                 let [line, mark] = excerpt(&refusal.taken, &refusal.rest);
                 let byte = refusal.taken.len();
-                pictures.push_str(&format!(
-                    "{place}{spelled}, byte {byte}:\n  {line}\n  {}\n",
+                let _ = writeln!(
+                    pictures,
+                    "{place}{spelled}, byte {byte}:\n  {line}\n  {}",
                     look.mark(&mark)
-                ));
+                );
             }
         }
     }

@@ -48,8 +48,10 @@ lint: setup ## Check format, clippy with and without llama.cpp, and the document
 debug: build model ## Like run, with the log at debug level, llama.cpp's included
 	@$(callme) -vv
 
-bench: build model ## Time the main job on data/input: mean, deviation and minimum of several runs
+bench: build model ## Time the main job on data/input, and measure the coverage of JSON Schema where ../shared is
 	@python3 tools/bench.py $(callme) --output "$(TARGET)/bench.json" --quiet
+	@if test -d ../shared/data/jsonschema/maskbench; then $(CARGO) bench --locked --bench coverage; \
+	else echo "no ../shared/data/jsonschema/maskbench: the coverage of JSON Schema is not measured"; fi
 
 install: setup ## Install callme into cargo's bin folder
 	@$(CARGO) install --path . --locked

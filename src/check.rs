@@ -26,7 +26,9 @@ mod spelling;
 mod search;
 mod members;
 mod pointer;
+mod calls;
 
+pub use self::calls::{call, texts};
 pub use self::document::{Document, DocumentError, MAX_DEPTH};
 pub use self::search::{MAX_STEPS, Ranks, spell};
 
@@ -67,6 +69,28 @@ impl Refusal {
     }
 }
 
+/// What may come after the text so far; where that is only a quote, the keys or names that it may
+/// begin.
+fn expected(at: &Recognizer) -> Vec<Expected> {
+    let expected = at.expected();
+    let [Expected::Text { text: quote, is_cut: false }] = expected.as_slice() else {
+        return expected;
+    };
+    let mut next = at.clone();
+    if !quote.ends_with('"') || next.push_all(quote.as_bytes()).is_err() {
+        return expected;
+    }
+    let texts = next.expected().into_iter().map(|one| match one {
+        Expected::Text { text, is_cut } => {
+            Some(Expected::Text { text: format!("{quote}{text}"), is_cut })
+        }
+        other @ Expected::More(_) => Some(other),
+        // The beginning of some string, of which nothing is known.
+        _ => None,
+    });
+    texts.collect::<Option<_>>().unwrap_or(expected)
+}
+
 /// Whether a grammar takes exactly these bytes; `recognizer` stands before the first of them.
 ///
 /// # Errors
@@ -87,7 +111,7 @@ pub fn exact(recognizer: &Recognizer, bytes: &[u8]) -> Result<(), Refusal> {
     Err(Refusal {
         taken: taken.to_vec(),
         rest: rest.to_vec(),
-        expected: at.expected(),
+        expected: expected(&at),
         pointer: pointer::at_end(taken),
     })
 }

@@ -26,6 +26,12 @@ Exit status:
   130  interrupted by Ctrl-C    } what was finished is kept in OUTPUT.partial;
   143  ended by SIGTERM         } a second signal leaves at once";
 
+const CHECK_HELP: &str = "\
+Prints a line for each text to stdout: ok, or not and why, with the place. A
+refused text is shown on stderr with a mark under its first wrong byte.
+
+Exit status: 0 all texts are legal calls, 1 some are not, 2 it could not run";
+
 const EXAMPLES: &str = "\
 Examples:
   callme
@@ -36,6 +42,8 @@ Examples:
         a prompt from stdin, JSON lines with errors to a file
   callme --functions_definition tools.json --emit-grammar
         the grammar that the calls are written under; loads no model
+  callme check --functions_definition tools.json calls.jsonl
+        are these legal calls of the functions?
   callme model fetch
         the default model, once; a run itself never touches the network";
 
@@ -274,6 +282,67 @@ pub enum Command {
     /// List, fetch or locate models
     #[command(subcommand)]
     Model(ModelCommand),
+    /// Tell whether JSON texts are legal calls of the functions
+    Check(CheckArgs),
+}
+
+/// What is checked against what.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+#[command(after_help = CHECK_HELP)]
+pub struct CheckArgs {
+    /// The texts: a call, a list, or one a line (- is stdin)
+    ///
+    /// {"name", "arguments"} or the records that a run writes, {"prompt",
+    /// "name", "parameters"}: one, a JSON array of them, or JSON lines.
+    /// [default: -]
+    #[arg(value_name = "FILE", verbatim_doc_comment)]
+    pub file: Option<PathBuf>,
+
+    /// Function definitions, a JSON file (- is stdin)
+    ///
+    /// Read as for a run.
+    /// [default: data/input/functions_definition.json]
+    #[arg(
+        long = "functions_definition",
+        alias = "functions-definition",
+        value_name = "FILE",
+        verbatim_doc_comment
+    )]
+    pub functions_definition: Option<PathBuf>,
+
+    /// Only this function; its arguments alone are a call too
+    #[arg(long, value_name = "NAME", conflicts_with = "grammar", verbatim_doc_comment)]
+    pub function: Option<String>,
+
+    /// Check the bytes as they are
+    ///
+    /// Each line must be a call as the grammar writes it: its white space, its
+    /// order of keys, its spelling of numbers. Without this a text is read and
+    /// written anew first, which changes nothing that it says.
+    /// [default: off]
+    #[arg(long, verbatim_doc_comment)]
+    pub exact: bool,
+
+    /// A GBNF file in place of definitions
+    ///
+    /// The bytes of the whole file are then one text, JSON or not, but for a
+    /// line end at its end; --exact is implied.
+    /// [default: none]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "functions_definition",
+        verbatim_doc_comment
+    )]
+    pub grammar: Option<PathBuf>,
+
+    /// A model whose vocabulary the grammar's tokens are of
+    ///
+    /// Needed only for a grammar with tokens, <think> or <[1000]>; the
+    /// weights are not read.
+    /// [default: none]
+    #[arg(long, value_name = "NAME-OR-PATH", requires = "grammar", verbatim_doc_comment)]
+    pub model: Option<String>,
 }
 
 /// What to do about models.

@@ -9,7 +9,7 @@ mod source;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Args, Command, GrammarFormat, ModelCommand, RunArgs};
+use crate::cli::{Args, CheckArgs, Command, GrammarFormat, ModelCommand, RunArgs};
 use crate::output::Target;
 use crate::prompt::config::{self as prompts, PromptsConfig};
 use crate::report::Verbosity;
@@ -28,8 +28,44 @@ pub enum Job {
     Run(Box<RunConfig>),
     /// The grammar of some functions, to stdout.
     EmitGrammar(GrammarConfig),
+    /// Texts that may be legal calls.
+    Check(CheckConfig),
     /// Something about models.
     Model(ModelJob),
+}
+
+/// Texts to check.
+#[derive(Debug)]
+pub struct CheckConfig {
+    /// The texts.
+    pub texts: Source,
+    /// What they are checked against.
+    pub against: Against,
+    /// How much is told on stderr.
+    pub verbosity: Verbosity,
+}
+
+/// What texts are checked against.
+#[derive(Debug)]
+pub enum Against {
+    /// Calls of some functions.
+    Functions {
+        /// The functions.
+        functions: Source,
+        /// The only one of them, whose arguments alone are a call too.
+        function: Option<String>,
+        /// The bytes must be as the grammar writes them.
+        exact: bool,
+    },
+    /// A grammar of whatever is in it; the bytes must be as it has them.
+    Grammar {
+        /// The GBNF file.
+        grammar: Source,
+        /// The model that its tokens are of: a name of the catalogue, a path, or `auto`.
+        model: Option<String>,
+        /// Where models are looked for first.
+        models_dir: Option<PathBuf>,
+    },
 }
 
 /// A run.
@@ -103,8 +139,8 @@ pub enum ModelJob {
 #[non_exhaustive]
 pub enum ConfigError {
     /// Flags of the run beside a subcommand.
-    #[error("the flags of a run do not go with the subcommand model; see callme model --help")]
-    RunFlagsWithSubcommand,
+    #[error("the flags of a run do not go with the subcommand {0}; see callme {0} --help")]
+    RunFlagsWithSubcommand(&'static str),
     /// Stdin can be read once.
     #[error("both {first} and {second} are -, and stdin can be read only once")]
     StdinTwice {
@@ -137,7 +173,13 @@ pub fn job(args: Args) -> Result<Job, ConfigError> {
     let verbosity = verbosity(&args);
     let Args { command, run, models_dir, .. } = args;
     match command {
-        Some(_) if run != RunArgs::default() => Err(ConfigError::RunFlagsWithSubcommand),
+        Some(command) if run != RunArgs::default() => {
+            Err(ConfigError::RunFlagsWithSubcommand(match command {
+                Command::Model(_) => "model",
+                Command::Check(_) => "check",
+            }))
+        }
+        Some(Command::Check(args)) => check_config(args, models_dir, verbosity).map(Job::Check),
         Some(Command::Model(command)) => Ok(Job::Model(match command {
             ModelCommand::List => ModelJob::List { models_dir },
             ModelCommand::Fetch { name } => ModelJob::Fetch { name, models_dir, verbosity },
@@ -168,6 +210,32 @@ fn emit_grammar(run: RunArgs, format: GrammarFormat) -> GrammarConfig {
     }
     let functions = functions(run.functions_definition);
     GrammarConfig { functions, format, lenient: run.lenient }
+}
+
+fn check_config(
+    args: CheckArgs,
+    models_dir: Option<PathBuf>,
+    verbosity: Verbosity,
+) -> Result<CheckConfig, ConfigError> {
+    let texts = Source::new("FILE", Some(args.file.unwrap_or_else(|| PathBuf::from("-"))), "-");
+    let against = match args.grammar {
+        Some(grammar) => Against::Grammar {
+            grammar: Source::new("--grammar", Some(grammar), ""),
+            model: args.model,
+            models_dir,
+        },
+        None => Against::Functions {
+            functions: functions(args.functions_definition),
+            function: args.function,
+            exact: args.exact,
+        },
+    };
+    let (Against::Grammar { grammar: other, .. } | Against::Functions { functions: other, .. }) =
+        &against;
+    if texts.is_stdin() && other.is_stdin() {
+        return Err(ConfigError::StdinTwice { first: other.flag(), second: texts.flag() });
+    }
+    Ok(CheckConfig { texts, against, verbosity })
 }
 
 fn functions(given: Option<PathBuf>) -> Source {

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "engine")]
 mod answer;
+mod check;
 
 use anyhow::{Context, anyhow, ensure};
 
@@ -29,6 +30,7 @@ pub fn run(job: Job) -> anyhow::Result<Exit> {
     match job {
         Job::Run(config) => answer_all(&config),
         Job::EmitGrammar(config) => emit_grammar(&config),
+        Job::Check(config) => check::check(&config),
         Job::Model(job) => about_models(job),
     }
 }

@@ -6,6 +6,7 @@
 
 mod escape;
 mod call_text;
+mod excerpt;
 mod terminal;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::interrupt::Signal;
 
 pub use call_text::{partial, whole};
 pub use escape::escape;
+pub use excerpt::excerpt;
 pub use terminal::{LogLines, Look, Terminal, Verbosity};
 
 /// The cost of one prompt, and what is wrong with its call.

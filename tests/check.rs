@@ -154,7 +154,11 @@ fn many_members_take_few_steps() {
         format!(r#"~{{{}, "k39": {last}"#, members.join(", "))
     };
     check(&parameters, &arguments("0"), &in_order("0}}"));
-    check(&parameters, &arguments("true"), &in_order(" >< true | `-` or a digit | /arguments/k39"));
+    check(
+        &parameters,
+        &arguments("true"),
+        &in_order(" >< true | `-`, `0}}` or a digit from 1 to 9 | /arguments/k39"),
+    );
 }
 
 #[test]

@@ -414,11 +414,148 @@ fn a_grammar_is_printed_in_the_format_asked_for() {
         let arguments = format!("--functions_definition functions.json {format}");
         check(folder.path(), &arguments, 0, stdout, "");
     }
-    let bad = r#"[{"name": "fn_bad", "parameters": {"n": {"type": "integer", "minimum": 1}}}]"#;
+    let bad = r#"[{"name": "fn_bad", "parameters": {"n": {"type": "integer", "disallow": 1}}}]"#;
     fs::write(folder.path().join("functions.json"), bad).unwrap();
     for format in ["json", "svg"] {
         let arguments = format!("--functions_definition functions.json --emit-grammar={format}");
-        let stderr = "error: functions.json: there is no function to choose from: fn_bad: /properties/n/minimum: \"minimum\" is not supported\n";
+        let stderr = "error: functions.json: there is no function to choose from: fn_bad: /properties/n/disallow: \"disallow\" is not supported\n";
         check(folder.path(), &arguments, 2, "", stderr);
     }
+}
+
+/// `callme check` over the bell of `FUNCTIONS`, with the text in a file.
+#[track_caller]
+fn checked(text: &str, flags: &str, status: i32, stdout: &str, stderr: &str) {
+    let folder = folder();
+    fs::write(folder.path().join("calls"), text).unwrap();
+    fs::write(folder.path().join("tokens.gbnf"), "root ::= <[7]> \"x\"\n").unwrap();
+    fs::write(folder.path().join("list.gbnf"), "root ::= (\"- \" [a-z]+ \"\\n\")+\n").unwrap();
+    check(folder.path(), &format!("check {flags} calls"), status, stdout, stderr);
+}
+
+const BELL: &str = "--functions_definition functions.json";
+
+#[test]
+fn check_reads_calls_and_records_in_any_spelling() {
+    checked(r#"{"arguments":{"times":2.0},"name":"fn_ring"}"#, BELL, 0, "the text: ok\n", "");
+    let records = r#"[{"prompt": "Ring", "name": "fn_ring", "parameters": {"times": 2}},
+        {"prompt": "Sing", "name": null, "parameters": {}}]"#;
+    checked(
+        records,
+        BELL,
+        1,
+        "record 1: ok\nrecord 2: not ok: /name: expected `\"fn_ring\", \"arguments\": {\"times\": `\n",
+        "record 2, spelled anew, byte 9:\n  {\"name\": null\n           ^\n",
+    );
+    checked(
+        "{\"times\": 1}\n{\"times\": 2}\n",
+        &format!("{BELL} --function fn_ring"),
+        0,
+        "line 1: ok\nline 2: ok\n",
+        "",
+    );
+    checked("[]", BELL, 0, "", "");
+}
+
+#[test]
+fn check_points_at_the_first_wrong_byte() {
+    checked(
+        r#"{"name": "fn_ring", "arguments": {"times": 2.5}}"#,
+        BELL,
+        1,
+        "the text: not ok: /arguments/times: expected `}}` or a digit\n",
+        "the text, spelled anew, byte 44:\n  {\"name\": \"fn_ring\", \"arguments\": {\"times\": 2.5\n                                              ^\n",
+    );
+    checked(
+        r#"{"times": true}"#,
+        &format!("{BELL} --function fn_ring"),
+        1,
+        "the text: not ok: /times: expected `-`, `0}}` or a digit from 1 to 9\n",
+        "…^\n",
+    );
+    checked("{\"name\": ", BELL, 1, "the text: not ok: not JSON: EOF…\n", "");
+    checked(
+        r#"{"name": "fn_ring", "arguments": {"times": 2, "times": 3}}"#,
+        BELL,
+        1,
+        "the text: not ok: /arguments: expected `}}` or a digit\n",
+        "…",
+    );
+    checked(
+        "{}",
+        &format!("{BELL} -q"),
+        1,
+        "the text: not ok: expected `\"name\": \"fn_ring\", \"arguments\": {\"times\"…`\n",
+        "",
+    );
+}
+
+#[test]
+fn check_exact_takes_the_bytes_as_they_are() {
+    let call = r#"{"name": "fn_ring", "arguments": {"times": 2}}"#;
+    let exact = format!("{BELL} --exact");
+    checked(&format!("{call}\n"), &exact, 0, "the text: ok\n", "");
+    checked(&format!("{call}\n{call}"), &exact, 0, "line 1: ok\nline 2: ok\n", "");
+    checked(
+        &format!("{call}\n\n"),
+        &exact,
+        1,
+        "line 1: ok\nline 2: not ok: expected `{\"name\": \"fn_ring\", \"arguments\": {\"times…`\n",
+        "line 2, byte 0:\n  \n  ^\n",
+    );
+    checked(r#"{"times": 2}"#, &format!("{exact} --function fn_ring"), 0, "the text: ok\n", "");
+    checked(
+        r#"{"times":2}"#,
+        &format!("{exact} --function fn_ring"),
+        1,
+        "the text: not ok: /times: expected ` `\n",
+        "the text, byte 9:\n  {\"times\":2}\n           ^\n",
+    );
+}
+
+#[test]
+fn check_takes_any_grammar() {
+    checked("- a\n- bc\n", "--grammar list.gbnf", 0, "the text: ok\n", "");
+    checked(
+        "- a",
+        "--grammar list.gbnf",
+        1,
+        "the text: not ok: expected…",
+        "the text, byte 3:\n  - a\n     ^\n",
+    );
+    checked("x", "--grammar tokens.gbnf", 2, "", "error: tokens.gbnf: …--model…\n");
+    checked("x", "--grammar functions.json", 2, "", "error: functions.json: line 1…\n");
+}
+
+#[test]
+fn check_tells_what_it_cannot_do() {
+    checked(
+        "x",
+        "--functions_definition none.json",
+        2,
+        "",
+        "error: --functions_definition none.json: no such file…\n",
+    );
+    checked(
+        "x",
+        &format!("{BELL} --function g"),
+        2,
+        "",
+        "error: functions.json: there is no function \"g\"\n",
+    );
+}
+
+#[test]
+fn check_survives_a_reader_that_leaves() {
+    let folder = folder();
+    let call = r#"{"name": "fn_ring", "arguments": {"times": 2}}"#;
+    fs::write(folder.path().join("calls"), format!("{call}\n").repeat(20_000)).unwrap();
+    let mut child = callme(folder.path())
+        .args(["check", "--functions_definition", "functions.json", "calls"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -1,9 +1,11 @@
 //! The coverage measurement, `cargo bench --bench coverage`: its parts, and a quick slice of it.
 
+#![allow(dead_code, reason = "the bench uses the rest")]
+
 #[path = "coverage/cases.rs"]
-mod cases;
+pub(crate) mod cases;
 #[path = "coverage/judge.rs"]
-mod judge;
+pub(crate) mod judge;
 #[path = "coverage/sets.rs"]
 mod sets;
 #[path = "coverage/table.rs"]
@@ -11,13 +13,12 @@ mod table;
 #[path = "coverage/walk.rs"]
 mod walk;
 
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
-use call_me_maybe::grammar::recognize::Recognizer;
-
 use self::cases::{Case, Instance, Random};
-use self::judge::{Compiled, Instruments, Verdict, judge};
+use self::judge::{Compiled, Instruments, judge};
 
 /// No instruments.
 struct Plain;
@@ -83,4 +84,38 @@ fn percentiles_are_the_nearest_rank() {
     assert_eq!(table::times(list(4)), Some((ms(2), ms(4), ms(4), "x")));
     assert_eq!(table::times(list(200)), Some((ms(100), ms(198), ms(200), "x")));
     assert_eq!(table::times(Vec::new()), None);
+}
+
+/// The folder of the shared data; `None`, and told so, where it is missing.
+pub(crate) fn shared(folder: &str) -> Option<std::path::PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(folder);
+    if path.is_dir() {
+        return Some(path);
+    }
+    // Seen with `--nocapture`, and in the output of a run where something else fails.
+    let _ = writeln!(std::io::stderr(), "skipped: there is no {}", path.display());
+    None
+}
+
+/// The whole measurement says more; this finds what must never be.
+#[test]
+fn no_schema_of_a_sample_is_judged_wrong() {
+    let Some(folder) = shared("jsonschema/maskbench") else { return };
+    let mut n_compiled = 0;
+    for file in cases::files(&folder, ".dev.jsonl.gz").unwrap() {
+        let all = cases::of_file(&file).unwrap();
+        for case in Random::new(3).sample(all, 15) {
+            let verdict = judge(&case, 7, &Plain);
+            match verdict.result {
+                Compiled::Refused(_) => {}
+                Compiled::Crashed(reason) => panic!("{}: {reason}", case.id),
+                Compiled::Grammar(judged) => {
+                    n_compiled += 1;
+                    assert!(judged.accepts_invalid.is_empty(), "{}: {judged:?}", case.id);
+                    assert!(judged.bad_walks.is_empty(), "{}: {judged:?}", case.id);
+                }
+            }
+        }
+    }
+    assert!(n_compiled > 0);
 }

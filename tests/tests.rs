@@ -33,6 +33,7 @@ mod properties;
 mod readme;
 mod recognize;
 mod schema;
+mod suite;
 mod tidy;
 #[cfg(feature = "engine")]
 mod typed;

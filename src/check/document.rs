@@ -1,6 +1,8 @@
 //! JSON text to a tree that keeps what the text says: members in order, keys twice where they
 //! stand twice, numbers and strings as they are written.
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -101,6 +103,37 @@ impl Document {
         Ok(document)
     }
 
+    /// A call of two JSON texts as [`Document::call`], of which the arguments are the document to
+    /// pointers.
+    ///
+    /// # Errors
+    ///
+    /// [`DocumentError`].
+    pub(super) fn arguments(name: &str, arguments: &str) -> Result<Self, DocumentError> {
+        let mut document = Self::call(name, arguments, ["name", "arguments"])?;
+        if let Content::Object(members) = &document.nodes[0].content
+            && let Some(arguments) = members.last().map(|member| member.value)
+        {
+            document.nodes[arguments].parent = None;
+        }
+        Ok(document)
+    }
+
+    /// The pointer of the first member whose key its object has already.
+    ///
+    /// A grammar cannot count the keys of an open object, and a parser may keep either value.
+    #[must_use]
+    pub fn repeated_key(&self) -> Option<String> {
+        self.nodes.iter().find_map(|node| {
+            let Content::Object(members) = &node.content else { return None };
+            let mut known = HashSet::new();
+            let mut keys = members.iter().filter(|member| {
+                !known.insert(member.key.decoded.as_ref().unwrap_or(&member.key.written))
+            });
+            keys.next().map(|member| self.pointer(member.value))
+        })
+    }
+
     pub(super) fn root() -> NodeId {
         0
     }
@@ -176,7 +209,7 @@ impl Text {
 }
 
 /// The members of an object in the order of the text, a repeated key as often as it is there.
-struct Members<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+pub(super) struct Members<'a>(pub(super) Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

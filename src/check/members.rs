@@ -63,7 +63,9 @@ impl Search<'_> {
         });
         let ways = ways?;
         if ways.is_empty() {
-            graph.refused_value().or(failure).into_iter().for_each(|place| self.blame(place));
+            if let Some(place) = graph.refused_value().or(failure) {
+                self.blame(place);
+            }
         }
         Ok(ways)
     }
@@ -93,13 +95,17 @@ impl Graph<'_> {
         while let Some((point, via, next)) = path.last_mut() {
             let (point, via, member) = (*point, *via, *next);
             if member == self.members.len() {
-                via.iter().for_each(|member| used.remove(*member));
+                if let Some(member) = via {
+                    used.remove(member);
+                }
                 path.pop();
                 continue;
             }
             *next += 1;
             // Anew each time: a member that led to several points was removed after the first.
-            via.iter().for_each(|member| used.insert(*member));
+            if let Some(member) = via {
+                used.insert(member);
+            }
             if used.contains(member) {
                 later.push((point, member));
                 continue;

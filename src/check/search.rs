@@ -88,7 +88,7 @@ pub fn spell(document: &Document, start: &Recognizer, ranks: &Ranks) -> Outcome 
         Some(Furthest { at, taken, rest, node }) => Outcome::Refused(Refusal {
             taken,
             rest,
-            expected: at.expected(),
+            expected: super::expected(&at),
             pointer: document.pointer(node),
         }),
         // Every way that ends was offered and refused.

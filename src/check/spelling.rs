@@ -33,7 +33,7 @@ pub(super) fn numbers(written: &str) -> Vec<String> {
         let plain = format!("{sign}{digits}{}", zeros(exponent));
         add(plain.clone());
         add(plain + ".0");
-    } else if exponent < 0 && exponent >= -MAX_PLAIN {
+    } else if (-MAX_PLAIN..0).contains(&exponent) {
         match usize::try_from(point) {
             Ok(point) if point > 0 => {
                 add(format!("{sign}{}.{}", &digits[..point], &digits[point..]));

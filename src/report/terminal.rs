@@ -100,6 +100,12 @@ impl Look {
         if self.color { format!("{color}{text}{PLAIN}").into() } else { text.into() }
     }
 
+    /// A mark under what is wrong.
+    #[must_use]
+    pub fn mark(&self, mark: &str) -> String {
+        self.paint(RED, mark).into_owned()
+    }
+
     /// `error: ` and what went wrong, one line.
     #[must_use]
     pub fn error_line(&self, message: &str) -> String {

@@ -31,6 +31,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Measures which schemas have a grammar, and whether the grammars are right.
 #[derive(Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct Flags {
     /// A folder of schemas with instances
     #[arg(default_value = "../shared/data/jsonschema/maskbench")]

@@ -69,7 +69,7 @@ pub(crate) fn table(folders: &[PathBuf]) -> anyhow::Result<String> {
             let _ = writeln!(text, "{line}");
         }
     }
-    if let Some(time) = large(all) {
+    if let Some(time) = large(&all) {
         let ms = time.as_secs_f64() * 1e3;
         let _ = writeln!(text, "{N_LARGE} functions to GBNF: {ms:.1} ms");
     }
@@ -77,7 +77,7 @@ pub(crate) fn table(folders: &[PathBuf]) -> anyhow::Result<String> {
 }
 
 /// The time of a set of real functions under names of their own.
-fn large(functions: Vec<FunctionDef>) -> Option<Duration> {
+fn large(functions: &[FunctionDef]) -> Option<Duration> {
     if functions.is_empty() {
         return None;
     }

@@ -63,7 +63,7 @@ impl Ranks {
 ///
 /// let file = br#"[{"name": "f", "parameters": {"n": {"type": "integer"}, "s": {"type": "string"}}}]"#;
 /// let functions = call_me_maybe::definitions::parse(file)?;
-/// let grammar = lower::calls(&functions, lower::Unsupported::Keep)?.grammar;
+/// let grammar = lower::calls(&functions, lower::Options::LEGAL)?.grammar;
 /// let start = Recognizer::new(&grammar)?;
 /// let call = Document::parse(r#"{"arguments":{"s":"\u0061","n":1.0},"name":"f"}"#)?;
 /// let taken = r#"{"name": "f", "arguments": {"n": 1, "s": "a"}}"#;

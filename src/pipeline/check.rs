@@ -9,7 +9,7 @@ use super::{no_functions, read_functions};
 use crate::check::{self, Document, Outcome, Ranks, Refusal};
 use crate::config::{Against, CheckConfig};
 use crate::definitions::FunctionDef;
-use crate::grammar::lower::{self, CallGrammar, Unsupported};
+use crate::grammar::lower::{self, CallGrammar, Options};
 use crate::grammar::parse;
 use crate::grammar::recognize::Recognizer;
 use crate::input::Place;
@@ -126,12 +126,12 @@ impl Calls {
             functions.retain(|function| function.name.as_str() == name);
             ensure!(!functions.is_empty(), "there is no function {name:?}");
         }
-        let grammar = lower::calls(&functions, Unsupported::Keep)?;
+        let grammar = lower::calls(&functions, Options::LEGAL)?;
         Ok(Self {
             function: function.map(str::to_owned),
             start: Recognizer::new(&grammar.grammar)?,
             ranks: Ranks::of(functions.iter().map(|function| &function.parameters)),
-            validator: Validator::new(&functions),
+            validator: Validator::new(&functions, Options::LEGAL),
             grammar,
         })
     }

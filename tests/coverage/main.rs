@@ -60,6 +60,12 @@ struct Flags {
     /// Folders of real function sets, of which all must compile
     #[arg(long, default_values = ["../shared/data/mcp", "../shared/data/bfcl"])]
     sets: Vec<PathBuf>,
+    /// The GGUF whose vocabulary llama.cpp loads grammars with
+    #[arg(long, default_value = "models/test/vocab-qwen2.gguf")]
+    vocab: PathBuf,
+    /// Serve as the child that runs llama.cpp's converter
+    #[arg(long, hide = true)]
+    convert: bool,
     /// cargo bench passes it
     #[arg(long, hide = true)]
     bench: bool,
@@ -98,8 +104,11 @@ fn main() -> ExitCode {
 }
 
 fn run(flags: &Flags) -> anyhow::Result<()> {
+    if flags.convert {
+        return Ok(engine::convert_lines()?);
+    }
     let cases = read(flags)?;
-    let measured = Measured { engine: engine::Engine::new()? };
+    let measured = Measured { engine: engine::Engine::new(&flags.vocab)? };
     // A panic is a verdict; its text is in there.
     std::panic::set_hook(Box::new(|_| {}));
     let start = Instant::now();
@@ -155,6 +164,7 @@ fn print_tables(flags: &Flags, verdicts: &[Verdict], measured: &Measured) -> any
     let both = || compiled().filter_map(|v| v.theirs.map(|theirs| (v, theirs)));
     let theirs = both().map(|(v, theirs)| (theirs, v.id.as_str())).collect();
     print!("{}", table::time_line("llama.cpp's converter, the same", theirs));
+    println!("it ends its process on            {}", measured.engine.n_crashes());
     let faster = both().filter(|(v, theirs)| v.compile < *theirs).count();
     println!("ours is the faster on             {faster} of {}", both().count());
     let largest = verdicts.iter().max_by_key(|verdict| verdict.peak_bytes);

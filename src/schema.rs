@@ -52,8 +52,8 @@
 //!
 //! - Keys that are not declared are left out where nothing describes their values
 //!   (`departures::a_run_writes_no_undeclared_keys`).
-//! - Without a `type`, `properties` means an object and `items` an array
-//!   (`departures::in_a_run_properties_without_type_mean_an_object`).
+//! - Without a `type`, `properties` means an object, `items` an array, `pattern` a string, `minimum` a number
+//!   (`departures::in_a_run_a_keyword_without_type_means_its_type`).
 //!
 //! It is wider, and the validator refuses the text, here:
 //!
@@ -65,8 +65,8 @@
 //!   (`departures::lenient_leaves_to_the_validator_what_has_no_grammar`).
 
 mod document;
-mod read;
 mod constraint;
+mod read;
 mod compile;
 mod flatten;
 mod contains;
@@ -90,8 +90,8 @@ pub const MAX_NODES: usize = 50_000;
 pub enum Undeclared {
     /// It is allowed, as the standard says.
     Allow,
-    /// Keys beside declared properties are left out, and without `type` `properties` means an object and
-    /// `items` an array: what whoever wrote the schema had in mind.
+    /// Keys beside declared properties are left out, and without `type` a keyword of one type means that
+    /// type: what whoever wrote the schema had in mind.
     Omit,
 }
 

@@ -272,13 +272,13 @@ mod tests {
     fn a_field_that_the_grammar_cannot_express_is_told_at_once() {
         #[derive(Debug, Deserialize, JsonSchema)]
         #[expect(dead_code, reason = "only its schema is looked at")]
-        struct Small {
-            n: u8,
+        struct Tags {
+            tags: std::collections::BTreeSet<String>,
         }
-        let Err(TypeError::Unsupported { function, source, .. }) = Functions::<Small>::new() else {
+        let Err(TypeError::Unsupported { function, source, .. }) = Functions::<Tags>::new() else {
             panic!("it was taken");
         };
-        assert_eq!((function.as_str(), source.keyword.as_str()), ("Small", "minimum"));
+        assert_eq!((function.as_str(), source.keyword.as_str()), ("Tags", "uniqueItems"));
     }
 
     #[test]

@@ -117,8 +117,15 @@ enum Trouble {
 #[serde(deny_unknown_fields)]
 struct Text<'a> {
     name: String,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     arguments: Option<&'a RawValue>,
+}
+
+/// A value that is there, also where it is `null`.
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Validator {
@@ -399,9 +406,9 @@ mod tests {
             r#"error: the arguments of "f" are not valid at "": [] is not of type "object""#,
         );
         check(
-            r#"{"a": {"type": "string", "minLength": 3}}"#,
+            r#"{"a": {"type": "string", "disallow": 3}}"#,
             r#"{"a": "abc"}"#,
-            r#"error: "f" cannot be called: /0/parameters/a/minLength: "minLength" is not supported"#,
+            r#"error: "f" cannot be called: /0/parameters/a/disallow: "disallow" is not supported"#,
         );
         let validator = Validator::new(
             &parse(br#"{"name": "f", "parameters": {"a": {"type": "what"}}}"#).unwrap(),

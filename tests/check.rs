@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 fn recognizer(parameters: &Value) -> Recognizer {
     let name = FunctionName::new("f").unwrap();
     let functions = [FunctionDef::new(name, None, parameters)];
-    Recognizer::new(&calls(&functions, Options::LEGAL).unwrap().grammar).unwrap()
+    Recognizer::new(&calls(&functions, Options::DECLARED).unwrap().grammar).unwrap()
 }
 
 /// A grammar of which the given expression is the root.

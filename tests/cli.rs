@@ -379,10 +379,10 @@ fn a_closed_stdout_is_no_error_and_a_full_one_is() {
 #[test]
 fn functions_that_cannot_be_expressed_are_comments_of_the_grammar() {
     let folder = folder();
-    let bad = r#"{"name": "fn_bad", "parameters": {"n": {"type": "integer", "minimum": 1}}}"#;
+    let bad = r#"{"name": "fn_bad", "parameters": {"n": {"type": "integer", "disallow": 1}}}"#;
     let emit = "--functions_definition functions.json --emit-grammar";
     let comment = |at: u8| {
-        format!("# fn_bad: left out: /{at}/parameters/n/minimum: \"minimum\" is not supported\n")
+        format!("# fn_bad: left out: /{at}/parameters/n/disallow: \"disallow\" is not supported\n")
     };
 
     fs::write(folder.path().join("functions.json"), format!("[{bad}]")).unwrap();

@@ -72,8 +72,8 @@ fn a_schema_passes_only_where_all_is_right() {
     );
     let taken = r#"it: {"name": "f", "arguments": {"a": 1}}"#;
     check(schema, &[], &[r#"{"a":1}"#], Some(("accepts invalid", taken)));
-    let refused = "refused: \"$dynamicRef\" is not supported";
-    check(r##"{"type": "object", "$dynamicRef": "#x"}"##, &[], &[], Some((refused, "")));
+    let refused = "refused: \"disallow\" is not supported";
+    check(r##"{"type": "object", "disallow": "#x"}"##, &[], &[], Some((refused, "")));
 }
 
 #[test]

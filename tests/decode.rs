@@ -101,7 +101,7 @@ struct Scripted {
 
 impl Scripted {
     fn new(functions: &[FunctionDef], script: Script) -> Self {
-        let grammar = calls(functions, Options::LEGAL).unwrap().grammar;
+        let grammar = calls(functions, Options::DECLARED).unwrap().grammar;
         Self {
             vocab: Rc::new(vocab(&MORE)),
             start: Recognizer::new(&grammar).unwrap(),
@@ -837,12 +837,12 @@ fn a_prefix_that_could_not_be_decoded_leaves_nothing_behind() {
 fn a_caller_shares_the_prefix_and_goes_on_after_a_failure() {
     let definitions = r#"[
         {"name": "fn_say", "parameters": {"text": {"type": "string"}}},
-        {"name": "fn_bad", "parameters": {"text": {"type": "string", "pattern": "^a$"}}}
+        {"name": "fn_bad", "parameters": {"text": {"type": "string", "disallow": "^a$"}}}
     ]"#;
     let functions = functions(definitions);
     let say = r#"{"name": "fn_say", "arguments": {"text": "é"}}"#;
     for (script, expected) in
-        [(wants(say), Ok(say)), (wants(r#"{"name": "fn_bad"}"#), Err("pattern"))]
+        [(wants(say), Ok(say)), (wants(r#"{"name": "fn_bad"}"#), Err("disallow"))]
     {
         let mut backend = Scripted::new(&functions, script);
         let writer = PromptWriter::new(&ModelText::default(), &PromptsConfig::default()).unwrap();

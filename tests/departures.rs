@@ -108,12 +108,16 @@ fn a_run_writes_no_undeclared_keys() {
 }
 
 #[test]
-fn in_a_run_properties_without_type_mean_an_object() {
+fn in_a_run_a_keyword_without_type_means_its_type() {
     let object =
         r#"{"type": "object", "properties": {"a": {"properties": {"k": {"type": "null"}}}}}"#;
     check_run(object, r#"{"a": {"k": null}}"#, r#"{"a": "no object"}"#);
     let array = r#"{"type": "object", "properties": {"a": {"items": {"type": "null"}}}}"#;
     check_run(array, r#"{"a": [null]}"#, r#"{"a": "no array"}"#);
+    let string = r#"{"type": "object", "properties": {"a": {"pattern": "^a"}}}"#;
+    check_run(string, r#"{"a": "ab"}"#, r#"{"a": 1}"#);
+    let number = r#"{"type": "object", "properties": {"a": {"minimum": 5}}}"#;
+    check_run(number, r#"{"a": 6.5}"#, r#"{"a": "no number"}"#);
 }
 
 #[test]

@@ -140,27 +140,27 @@ fn comments_cannot_leave_their_line() {
 
 #[test]
 fn a_function_left_out_is_a_commented_name() {
-    let file = br#"[{"name": "fn_good", "parameters": {}}, {"name": "fn_bad", "parameters": {"n": {"minimum": 1}}}]"#;
+    let file = br#"[{"name": "fn_good", "parameters": {}}, {"name": "fn_bad", "parameters": {"n": {"disallow": 1}}}]"#;
     let functions = call_me_maybe::definitions::parse(file).unwrap();
     let lowered =
         calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL })
             .unwrap();
     assert_eq!(
         gbnf(&lowered.grammar),
-        "# fn_bad: left out: /1/parameters/n/minimum: \"minimum\" is not supported\n\
+        "# fn_bad: left out: /1/parameters/n/disallow: \"disallow\" is not supported\n\
          root ::= \"{\\\"name\\\": \" call \"}\"\n\
          call ::= fn-good\n\
          # fn_good\n\
          fn-good ::= \"\\\"fn_good\\\", \\\"arguments\\\": {}\"\n"
     );
     assert_eq!(lowered.refused.len(), 1);
-    assert_eq!(lowered.refused[0].1.pointer, "/properties/n/minimum");
+    assert_eq!(lowered.refused[0].1.pointer, "/properties/n/disallow");
     let error =
         calls(&functions[1..], Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL })
             .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no function to choose from: fn_bad: /properties/n/minimum: \"minimum\" is not supported"
+        "there is no function to choose from: fn_bad: /properties/n/disallow: \"disallow\" is not supported"
     );
     assert_eq!(calls(&[], Options::LEGAL), Err(GrammarError::NoFunctions { refused: Vec::new() }));
 }

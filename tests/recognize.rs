@@ -12,14 +12,14 @@ use proptest::prelude::*;
 
 fn recognizer(definitions: &str) -> Recognizer {
     let functions = definitions::parse(definitions.as_bytes()).unwrap();
-    let grammar = calls(&functions, Options::LEGAL).unwrap().grammar;
+    let grammar = calls(&functions, Options::DECLARED).unwrap().grammar;
     Recognizer::new(&grammar).unwrap()
 }
 
 const TWO: &str = r#"[
     {"name": "fn_sum", "parameters": {"a": {"type": "number"}, "b": {"type": "number"}}},
     {"name": "fn_say", "parameters": {"text": {"type": "string"}}},
-    {"name": "fn_bad", "parameters": {"text": {"type": "string", "pattern": "^a$"}}}
+    {"name": "fn_bad", "parameters": {"text": {"type": "string", "disallow": "^a$"}}}
 ]"#;
 
 #[track_caller]

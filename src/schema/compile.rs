@@ -299,7 +299,12 @@ impl<'a> Compiler<'a> {
             let none = Constraint::none;
             return Ok(match read::implied_type(map) {
                 Some("object") => Constraint { objects: any.objects, ..none() },
-                Some(_) => Constraint { arrays: any.arrays, ..none() },
+                Some("array") => Constraint { arrays: any.arrays, ..none() },
+                Some("string") => Constraint { strings: any.strings, ..none() },
+                Some(_) => {
+                    let number = Numbers { typed: true, ..Numbers::default() };
+                    Constraint { numbers: vec![number], ..none() }
+                }
                 None => any,
             });
         };
@@ -400,6 +405,9 @@ impl<'a> Compiler<'a> {
                 // Draft 4 has a boolean beside the bound.
                 let exclusive = boolean(exclusive_key).unwrap_or_default();
                 read::restrict(&mut numbers.interval, lower, bound, exclusive);
+            } else if let Some(value) = map.get(exclusive_key).filter(|value| value.is_boolean()) {
+                let expected = "a number, or in draft 4 stand beside a bound";
+                return Err(malformed(exclusive_key, pointer, expected, value));
             }
             if let Some(value) = map.get(exclusive_key).filter(|value| !value.is_boolean()) {
                 let bound = number(value, exclusive_key, pointer)?;
@@ -650,7 +658,7 @@ impl<'a> Compiler<'a> {
         }
         if let Some(schema) = map.get("not") {
             let inner = self.inside(source, schema, &["not"]);
-            whole = whole.and(&*self.schema(inner, false)?);
+            whole = whole.and(&self.schema(inner, false)?.unevaluating());
         }
         if let Some(schema) = map.get("if") {
             let condition = self.inside(source, schema, &["if"]);
@@ -659,7 +667,9 @@ impl<'a> Compiler<'a> {
                 if !map.contains_key("then") && !map.contains_key("else") {
                     return Ok(whole);
                 }
-                let mut case = whole.and(&*self.schema(condition, holds)?);
+                let condition = self.schema(condition, holds)?;
+                let mut case =
+                    whole.and(&*if holds { condition } else { Rc::new(condition.unevaluating()) });
                 if let Some(schema) = map.get(keyword) {
                     let inner = self.inside(source, schema, &[keyword]);
                     case = case.and(&*self.schema(inner, true)?);
@@ -823,9 +833,8 @@ impl<'a> Compiler<'a> {
             all.numbers.push(Numbers { interval, ..Numbers::default() });
         }
         if !numbers.multiples.is_empty() {
-            let reason = SchemaProblem::NegationUnsupported;
-            let trouble = Some(Rc::new(error("multipleOf", pointer, reason)));
-            all.numbers.push(Numbers { trouble, ..Numbers::default() });
+            let not_multiples = numbers.multiples;
+            all.numbers.push(Numbers { not_multiples, ..Numbers::default() });
         }
         Ok(all)
     }

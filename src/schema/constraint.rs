@@ -12,7 +12,6 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::SchemaError;
-use super::read::contradicts;
 use crate::regular::Dfa;
 use crate::regular::number::{self, Decimal, Interval};
 
@@ -176,6 +175,17 @@ impl<'a> Constraint<'a> {
         self
     }
 
+    /// The same as the outcome of a schema that does not hold, whose properties count as unevaluated.
+    pub(super) fn unevaluating(&self) -> Self {
+        let mut whole = self.clone();
+        for members in whole.objects.iter_mut().flat_map(|object| &mut object.members) {
+            if members.evaluates {
+                *members = Rc::new(Members { evaluates: false, ..(**members).clone() });
+            }
+        }
+        whole
+    }
+
     /// How many alternatives the type with the most has.
     pub(super) fn n_alternatives(&self) -> usize {
         let numbers = self.numbers.len().max(self.strings.len());
@@ -199,6 +209,8 @@ pub(super) struct Numbers<'a> {
     pub(super) typed: bool,
     pub(super) interval: Interval,
     pub(super) multiples: Vec<Decimal>,
+    /// Multiples of none of these.
+    pub(super) not_multiples: Vec<Decimal>,
     /// Only these, as they are listed.
     pub(super) listed: Option<Vec<(Decimal, &'a str)>>,
     pub(super) without: Vec<Decimal>,
@@ -222,14 +234,15 @@ impl And for Numbers<'_> {
             typed: self.typed || other.typed,
             interval: self.interval.and(&other.interval),
             multiples: self.multiples.iter().chain(&other.multiples).cloned().collect(),
+            not_multiples: self.not_multiples.iter().chain(&other.not_multiples).cloned().collect(),
             listed,
             without: self.without.iter().chain(&other.without).cloned().collect(),
             trouble: trouble(&self.trouble, &other.trouble),
         };
-        all.multiples.sort();
-        all.multiples.dedup();
-        all.without.sort();
-        all.without.dedup();
+        for values in [&mut all.multiples, &mut all.not_multiples, &mut all.without] {
+            values.sort();
+            values.dedup();
+        }
         if let Some(mut listed) = all.listed.take() {
             listed.retain(|(value, _)| all.holds(value));
             if listed.is_empty() {
@@ -251,10 +264,26 @@ impl Numbers<'_> {
         self.integer.is_none_or(|integer| value.is_integer() == integer)
             && self.interval.contains(value)
             && !self.without.contains(value)
-            && (self.multiples.is_empty()
-                || number::numbers(&Interval::default(), &self.multiples)
-                    .is_ok_and(|multiples| multiples.accepts(&value.to_string())))
+            && self.multiples.iter().all(|divisor| is_multiple(value, divisor))
+            && !self.not_multiples.iter().any(|divisor| is_multiple(value, divisor))
     }
+}
+
+/// Whether an interval is surely empty.
+fn contradicts(interval: &Interval) -> bool {
+    match (&interval.min, &interval.max) {
+        (Some(min), Some(max)) => match min.value.cmp(&max.value) {
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Equal => min.exclusive || max.exclusive,
+            std::cmp::Ordering::Greater => true,
+        },
+        _ => false,
+    }
+}
+
+fn is_multiple(value: &Decimal, divisor: &Decimal) -> bool {
+    number::numbers(&Interval::default(), std::slice::from_ref(divisor))
+        .is_ok_and(|multiples| multiples.accepts(&value.to_string()))
 }
 
 /// Strings.

@@ -56,11 +56,27 @@ pub(super) fn flatten<'a>(
         done += 1;
     }
     let mut nodes = flattener.nodes;
-    prune(&mut nodes);
-    if nodes[0].is_empty() {
-        return Err(error_at(flattener.compiler.pointer(root), SchemaProblem::Unsatisfiable));
+    let lives = living(&nodes);
+    if !lives[0] {
+        let at = &flattener.goals[culprit(&nodes, &lives)];
+        return Err(error_at(flattener.compiler.pointer(at), SchemaProblem::Unsatisfiable));
     }
+    prune(&mut nodes, &lives);
     Ok(nodes)
+}
+
+/// The innermost place without a value that leaves the root without one, as far as there is one way.
+fn culprit(nodes: &[Node], lives: &[bool]) -> usize {
+    let (mut at, mut seen) = (0, vec![false; nodes.len()]);
+    loop {
+        seen[at] = true;
+        let [object] = nodes[at].objects.as_slice() else { return at };
+        let mut required = object.properties.iter().filter(|property| property.required);
+        match required.find(|property| !lives[property.node.0]) {
+            Some(property) if !seen[property.node.0] => at = property.node.0,
+            _ => return at,
+        }
+    }
 }
 
 impl<'a> Flattener<'_, 'a> {
@@ -429,6 +445,11 @@ fn too_large(error: crate::regular::TooLarge) -> SchemaError {
     error_at("", SchemaProblem::TooLarge)
 }
 
+fn pattern(text: &str) -> Result<Dfa, SchemaError> {
+    Dfa::pattern(text)
+        .map_err(|error| error_at("", SchemaProblem::Pattern { message: error.to_string() }))
+}
+
 fn number_texts(numbers: &constraint::Numbers) -> Result<Numbers, SchemaError> {
     if let Some(listed) = &numbers.listed {
         let text = |(value, text): &(number::Decimal, &str)| {
@@ -437,6 +458,7 @@ fn number_texts(numbers: &constraint::Numbers) -> Result<Numbers, SchemaError> {
         return Ok(Numbers::Listed(listed.iter().map(text).collect()));
     }
     let open = numbers.multiples.is_empty()
+        && numbers.not_multiples.is_empty()
         && numbers.without.is_empty()
         && numbers.interval == number::Interval::default();
     match numbers.integer {
@@ -453,12 +475,20 @@ fn number_texts(numbers: &constraint::Numbers) -> Result<Numbers, SchemaError> {
         number::numbers(&numbers.interval, &numbers.multiples)
     }
     .map_err(wrong)?;
+    for divisor in &numbers.not_multiples {
+        let every = number::Interval::default();
+        let multiples = number::numbers(&every, std::slice::from_ref(divisor)).map_err(wrong)?;
+        // Multiples are told apart in plain spellings only, and every zero is one.
+        language = language
+            .intersect(&pattern("^(?!-0*(\\.0*)?$)[^eE]*$")?)
+            .and_then(|plain| plain.minus(&multiples))
+            .map_err(too_large)?;
+    }
     for value in &numbers.without {
         language = number::without(&language, value).map_err(wrong)?;
     }
     if numbers.integer == Some(false) {
-        let plain = Dfa::pattern("^-?[0-9]+\\.[0-9]*[1-9][0-9]*$")
-            .map_err(|error| error_at("", SchemaProblem::Pattern { message: error.to_string() }))?;
+        let plain = pattern("^-?[0-9]+\\.[0-9]*[1-9][0-9]*$")?;
         language = language.intersect(&plain).map_err(too_large)?;
     }
     Ok(Numbers::Language(language))
@@ -511,8 +541,8 @@ fn language(strings: &constraint::Strings) -> Result<Dfa, SchemaError> {
         .map_err(too_large)
 }
 
-/// Takes out what has no value, until nothing changes.
-fn prune(nodes: &mut [Node]) {
+/// Which nodes have a value.
+fn living(nodes: &[Node]) -> Vec<bool> {
     let mut lives = vec![false; nodes.len()];
     let mut changed = true;
     while changed {
@@ -524,9 +554,14 @@ fn prune(nodes: &mut [Node]) {
             }
         }
     }
+    lives
+}
+
+/// Takes out what has no value.
+fn prune(nodes: &mut [Node], lives: &[bool]) {
     for node in nodes.iter_mut() {
-        node.arrays.retain(|array| array.lives(&lives));
-        node.objects.retain(|object| object.lives(&lives));
+        node.arrays.retain(|array| array.lives(lives));
+        node.objects.retain(|object| object.lives(lives));
         for array in &mut node.arrays {
             if let Some(at) = array.prefix.iter().position(|id| !lives[id.0]) {
                 array.prefix.truncate(at);
@@ -571,16 +606,6 @@ impl Node {
             || !self.strings.is_empty()
             || self.arrays.iter().any(|array| array.lives(lives))
             || self.objects.iter().any(|object| object.lives(lives))
-    }
-
-    fn is_empty(&self) -> bool {
-        !self.any
-            && !self.null
-            && self.booleans == [false, false]
-            && self.numbers.is_empty()
-            && self.strings.is_empty()
-            && self.arrays.is_empty()
-            && self.objects.is_empty()
     }
 }
 

@@ -31,6 +31,16 @@ pub(super) fn implied_type(map: &Map<String, Value>) -> Option<&'static str> {
         Some("object")
     } else if map.contains_key("items") || map.contains_key("prefixItems") {
         Some("array")
+    } else if map.contains_key("minLength")
+        || map.contains_key("maxLength")
+        || map.contains_key("pattern")
+    {
+        Some("string")
+    } else if map.contains_key("minimum")
+        || map.contains_key("maximum")
+        || map.contains_key("multipleOf")
+    {
+        Some("number")
     } else {
         None
     }
@@ -147,16 +157,4 @@ pub(super) fn outside(interval: &Interval) -> Vec<Interval> {
     let below = interval.min.as_ref().map(|min| Interval { min: None, max: opposite(min) });
     let above = interval.max.as_ref().map(|max| Interval { min: opposite(max), max: None });
     below.into_iter().chain(above).collect()
-}
-
-/// Whether an interval is surely empty.
-pub(super) fn contradicts(interval: &Interval) -> bool {
-    match (&interval.min, &interval.max) {
-        (Some(min), Some(max)) => match min.value.cmp(&max.value) {
-            std::cmp::Ordering::Less => false,
-            std::cmp::Ordering::Equal => min.exclusive || max.exclusive,
-            std::cmp::Ordering::Greater => true,
-        },
-        _ => false,
-    }
 }

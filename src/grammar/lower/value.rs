@@ -634,7 +634,13 @@ impl<'s> Values<'_, 's> {
             let bound = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
             let repeat = Repeat::new(bound(min), max.map(bound)).map_err(|_| too_large(name))?;
             let once = repeat.min() == 1 && repeat.max() == Some(1);
-            return Ok(Some(if once { item } else { Expr::Repeat(Box::new(item), repeat) }));
+            if once {
+                return Ok(Some(item));
+            }
+            let many = Expr::Repeat(Box::new(item), repeat);
+            // llama.cpp counts a group's repetitions against a repetition of the group.
+            let n_made = repeat.max().map_or(1, |max| max - repeat.min());
+            return Ok(Some(if n_made > FEW_TIMES { self.rule(many, name, "some") } else { many }));
         }
         if limit < 2 {
             return Err(too_large(name));
@@ -685,6 +691,9 @@ impl<'s> Values<'_, 's> {
 fn is_any_key(keys: &Keys) -> bool {
     matches!(keys, Keys::AllBut(names) if names.is_empty())
 }
+
+/// A repetition that varies by more than this is a rule of its own.
+const FEW_TIMES: u32 = 100;
 
 /// How many times a block repeats.
 const BLOCK: usize = 1_000;

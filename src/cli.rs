@@ -206,7 +206,7 @@ pub struct RunArgs {
     )]
     pub emit_grammar: Option<GrammarFormat>,
 
-    /// Leave what no grammar can express to the validator
+    /// Leave what has no grammar to the validator
     ///
     /// Without it a function whose schema asserts such a thing cannot be
     /// called. With it the keyword is named in a warning and not enforced

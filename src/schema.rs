@@ -26,7 +26,7 @@
 //!
 //! `tests/keywords.rs` has texts that each takes and refuses. Not expressed, and so an error: a
 //! reference out of the document; `uniqueItems` over other items; in a `not`, an `if` condition or a
-//! `oneOf` whose branches overlap, the opposite of `format`, `multipleOf`, `uniqueItems`, `propertyNames` and
+//! `oneOf` whose branches overlap, the opposite of `format`, `uniqueItems`, `propertyNames` and
 //! `dependentSchemas`; patterns with back-references; and what is beyond a limit (automata of 20,000 states, 512
 //! alternatives of one type at one place, 128 levels, 50,000 places).
 //!

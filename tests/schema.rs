@@ -34,10 +34,6 @@ fn what_cannot_be_expressed_is_refused_with_its_place() {
             r#"/properties/p/not/format: "format" is not supported where its opposite is needed (in not, if, oneOf or contains)"#,
         ),
         (
-            r#"{"not": {"type": "integer", "multipleOf": 2}}"#,
-            r#"/properties/p/not/multipleOf: "multipleOf" is not supported where its opposite is needed (in not, if, oneOf or contains)"#,
-        ),
-        (
             r#"{"type": "string", "pattern": "(a)\\1"}"#,
             r#"/properties/p/pattern: "pattern" cannot be written as a grammar: a backreference at byte 3 is not supported"#,
         ),
@@ -150,7 +146,7 @@ fn malformed_keywords_are_told() {
         ),
         (
             r#"{"pattern": "["}"#,
-            r#"/properties/p/pattern: "pattern" cannot be written as a grammar: a class without its end at byte 0"#,
+            r#"/properties/p/pattern: "pattern" cannot be written as a grammar: a class that nothing closes at byte 0"#,
         ),
         (r#"{"anyOf": {}}"#, r#"/properties/p/anyOf: "anyOf" must be an array, found an object"#),
     ] {

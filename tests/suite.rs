@@ -27,6 +27,7 @@ const THEIRS_IS_STRICTER: &[(&str, &str, &str)] = &[
         "{ \"number\": 1600, \"street_name\": \"Pennsylvania\", \"street_type\":\"Avenue\", \"direction\":\"NW\"}",
         "keys that are not declared are allowed where nothing forbids them",
     ),
+    ("min+max items", "1", "without a type, these keywords say nothing of what is no array"),
 ];
 
 const SIXTEEN: &str = "it writes at most 16 digits, and no schema says so";

@@ -309,6 +309,8 @@ impl<'a> Compiler<'a> {
             });
         };
         let mut whole = Constraint::none();
+        // Beside `integer`, `2` is as good as `2.0`.
+        let decimal = !names.contains(&"integer");
         for name in names {
             let any = Constraint::any();
             match name {
@@ -320,7 +322,7 @@ impl<'a> Compiler<'a> {
                     whole.numbers = vec![integer];
                 }
                 "integer" => {}
-                "number" => whole.numbers = vec![Numbers { typed: true, ..Numbers::default() }],
+                "number" => whole.numbers = vec![Numbers { typed: decimal, ..Numbers::default() }],
                 "string" => whole.strings = any.strings,
                 "array" => whole.arrays = any.arrays,
                 "object" => whole.objects = any.objects,
@@ -344,7 +346,7 @@ impl<'a> Compiler<'a> {
                 Value::Null => whole.null = true,
                 Value::Bool(value) => whole.booleans[usize::from(*value)] = true,
                 Value::Number(number) => match number.as_str().parse::<Decimal>() {
-                    Ok(decimal) if !numbers.iter().any(|(other, _)| *other == decimal) => {
+                    Ok(decimal) if !numbers.iter().any(|(_, text)| *text == number.as_str()) => {
                         numbers.push((decimal, number.as_str()));
                     }
                     // Beyond what is computed with; no schema means such a number.

@@ -12,6 +12,7 @@ use super::{
     Array, Items, Keys, MAX_NODES, Node, NodeId, Numbers, Object, Others, Property, SchemaError,
     SchemaProblem, Strings, Undeclared, error_at,
 };
+use crate::definitions::child;
 use crate::regular::Dfa;
 use crate::regular::number;
 
@@ -55,31 +56,39 @@ pub(super) fn flatten<'a>(
         flattener.nodes.push(node);
         done += 1;
     }
-    let mut nodes = flattener.nodes;
+    let mut nodes = std::mem::take(&mut flattener.nodes);
     let lives = living(&nodes);
     if !lives[0] {
-        let at = &flattener.goals[culprit(&nodes, &lives)];
-        return Err(error_at(flattener.compiler.pointer(at), SchemaProblem::Unsatisfiable));
+        let at = flattener.culprit(&nodes, &lives);
+        return Err(error_at(&at, SchemaProblem::Unsatisfiable));
     }
     prune(&mut nodes, &lives);
     Ok(nodes)
 }
 
-/// The innermost place without a value that leaves the root without one, as far as there is one way.
-fn culprit(nodes: &[Node], lives: &[bool]) -> usize {
-    let (mut at, mut seen) = (0, vec![false; nodes.len()]);
-    loop {
-        seen[at] = true;
-        let [object] = nodes[at].objects.as_slice() else { return at };
-        let mut required = object.properties.iter().filter(|property| property.required);
-        match required.find(|property| !lives[property.node.0]) {
-            Some(property) if !seen[property.node.0] => at = property.node.0,
-            _ => return at,
+impl<'a> Flattener<'_, 'a> {
+    /// The innermost place without a value that leaves the root without one, as far as there is one way.
+    fn culprit(&self, nodes: &[Node], lives: &[bool]) -> String {
+        let (mut at, mut seen) = (0, vec![false; nodes.len()]);
+        let mut place = self.compiler.pointer(&self.goals[0]).to_owned();
+        loop {
+            seen[at] = true;
+            let [object] = nodes[at].objects.as_slice() else { return place };
+            let mut required = object.properties.iter().filter(|property| property.required);
+            match required.find(|property| !lives[property.node.0]) {
+                Some(property) if !seen[property.node.0] => {
+                    at = property.node.0;
+                    place = match self.compiler.pointer(&self.goals[at]) {
+                        // The schema `false` is no place of its own.
+                        "" => child(&child(&place, "properties"), &property.name),
+                        pointer => pointer.to_owned(),
+                    };
+                }
+                _ => return place,
+            }
         }
     }
-}
 
-impl<'a> Flattener<'_, 'a> {
     fn id(&mut self, goal: &Goal) -> NodeId {
         if let Some(id) = self.ids.get(goal) {
             return NodeId(*id);
@@ -313,11 +322,7 @@ impl<'a> Flattener<'_, 'a> {
             let forbidden = object.forbidden.contains(&key)
                 || !object.names.iter().all(|names| self.compiler.allows_key(names, key));
             let goal = if forbidden { goal([Atom::False]) } else { object.goal_of(key) };
-            if *goal == [Atom::False] {
-                if required {
-                    return Ok(None);
-                }
-            } else {
+            if *goal != [Atom::False] || required {
                 properties.push(Property { name: key.to_owned(), node: self.id(&goal), required });
             }
         }

@@ -16,7 +16,9 @@ mod automaton;
 mod keys;
 mod value;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
 
 use serde_json::Value;
 
@@ -97,7 +99,7 @@ pub fn calls(functions: &[FunctionDef], options: Options) -> Result<CallGrammar,
         lexical: BTreeSet::new(),
         // Many names share their beginnings in the rule `call`; few are easier to read in their own.
         names_apart: functions.len() > prefix::FEW,
-        leaving: HashMap::new(),
+        leaving: FxHashMap::default(),
     };
     let (mut productions, mut refused, mut widened) = (Vec::new(), Vec::new(), Vec::new());
     let (mut left_out, mut notes) = (Vec::new(), Vec::new());
@@ -184,7 +186,7 @@ struct Lower {
     /// Whether the names of the functions stand in the rule `call` and not in their own.
     names_apart: bool,
     /// The rules of [`keys`], by the characters that they leave out.
-    leaving: HashMap<String, RuleName>,
+    leaving: FxHashMap<String, RuleName>,
 }
 
 impl Lower {

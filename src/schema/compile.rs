@@ -3,7 +3,7 @@
 //! **Invariant:** the constraint of a schema says what the schema says, no more and no less; where
 //! that cannot be, the alternative carries the error.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
@@ -52,12 +52,12 @@ enum Entry<'a> {
 pub(super) struct Compiler<'a> {
     document: Document<'a>,
     sources: Vec<Source<'a>>,
-    by_address: HashMap<*const Value, usize>,
+    by_address: FxHashMap<*const Value, usize>,
     values: Vec<&'a Value>,
-    compiled: HashMap<(usize, bool), Entry<'a>>,
-    joined: HashMap<Goal, Rc<Constraint<'a>>>,
-    possible: HashMap<Goal, bool>,
-    languages: HashMap<&'a str, Result<Rc<Dfa>, SchemaProblem>>,
+    compiled: FxHashMap<(usize, bool), Entry<'a>>,
+    joined: FxHashMap<Goal, Rc<Constraint<'a>>>,
+    possible: FxHashMap<Goal, bool>,
+    languages: FxHashMap<&'a str, Result<Rc<Dfa>, SchemaProblem>>,
     /// Whether `properties` without `type` means an object, and `items` an array.
     types_are_implied: bool,
     /// Whether what cannot be expressed is left to the validator.
@@ -76,12 +76,12 @@ impl<'a> Compiler<'a> {
         let mut compiler = Self {
             document: Document::new(root),
             sources: Vec::new(),
-            by_address: HashMap::new(),
+            by_address: FxHashMap::default(),
             values: Vec::new(),
-            compiled: HashMap::new(),
-            joined: HashMap::new(),
-            possible: HashMap::new(),
-            languages: HashMap::new(),
+            compiled: FxHashMap::default(),
+            joined: FxHashMap::default(),
+            possible: FxHashMap::default(),
+            languages: FxHashMap::default(),
             types_are_implied: options.undeclared == Undeclared::Omit,
             lenient: options.lenient,
             widened: Vec::new(),
@@ -384,7 +384,7 @@ impl<'a> Compiler<'a> {
             whole.numbers.push(Numbers { listed: Some(numbers), ..Numbers::default() });
         }
         if !texts.is_empty() {
-            let mut seen = std::collections::HashSet::new();
+            let mut seen = rustc_hash::FxHashSet::default();
             texts.retain(|text| seen.insert(*text));
             whole.strings.push(Strings { listed: Some(texts), ..Strings::default() });
         }

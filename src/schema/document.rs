@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** nothing outside the document is ever read.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 use fluent_uri::{Uri, UriRef};
@@ -80,12 +80,12 @@ pub(super) struct Document<'a> {
     pub(super) draft: Draft,
     root: &'a Value,
     /// By absolute URI without fragment, or with an anchor as fragment.
-    named: HashMap<String, &'a Value>,
+    named: FxHashMap<String, &'a Value>,
     /// The base URI of each schema that has another than the root's, by address.
-    bases: HashMap<*const Value, Rc<str>>,
+    bases: FxHashMap<*const Value, Rc<str>>,
     base: Rc<str>,
     /// How many places have each `$dynamicAnchor`.
-    n_dynamic: HashMap<&'a str, usize>,
+    n_dynamic: FxHashMap<&'a str, usize>,
 }
 
 /// The base of a schema that has no `$id`; RFC 3986, section 5.1.4, leaves the choice to us.
@@ -98,10 +98,10 @@ impl<'a> Document<'a> {
         let mut document = Self {
             draft,
             root,
-            named: HashMap::new(),
-            bases: HashMap::new(),
+            named: FxHashMap::default(),
+            bases: FxHashMap::default(),
             base: Rc::clone(&base),
-            n_dynamic: HashMap::new(),
+            n_dynamic: FxHashMap::default(),
         };
         document.named.insert(NO_BASE.to_owned(), root);
         document.index(base);

@@ -3,7 +3,7 @@
 //! **Invariant:** every node that the root leads to has some value, every property and every item can
 //! be written.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 use super::compile::Compiler;
@@ -25,7 +25,7 @@ const MAX_DISTINCT: usize = 8;
 pub(super) struct Flattener<'c, 'a> {
     compiler: &'c mut Compiler<'a>,
     undeclared: Undeclared,
-    ids: HashMap<Goal, usize>,
+    ids: FxHashMap<Goal, usize>,
     goals: Vec<Goal>,
     nodes: Vec<Node>,
 }
@@ -38,7 +38,7 @@ pub(super) fn flatten<'a>(
     let mut flattener = Flattener {
         compiler,
         undeclared,
-        ids: HashMap::new(),
+        ids: FxHashMap::default(),
         goals: Vec::new(),
         nodes: Vec::new(),
     };
@@ -422,7 +422,7 @@ impl<'a> Flattener<'_, 'a> {
 /// The keys that have a meaning of their own, in the order of the schemas.
 fn names<'a>(object: &constraint::Object<'a>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = rustc_hash::FxHashSet::default();
     let properties = object.members.iter().flat_map(|members| &members.properties);
     let keys = properties.map(|(name, _)| *name);
     let some = object.some.iter().flat_map(|some| some.not_named.iter().copied());

@@ -1,7 +1,7 @@
 //! The nodes of a [`Schema`] as expressions: one rule for a place that several lead to, or that leads
 //! to itself.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use serde_json::Value;
 
@@ -27,8 +27,8 @@ pub(super) fn arguments(
 ) -> Result<Expr, SchemaError> {
     let mut values = Values {
         n_uses: n_uses(schema),
-        rules: HashMap::new(),
-        keys: HashMap::new(),
+        rules: FxHashMap::default(),
+        keys: FxHashMap::default(),
         schema,
         lower,
     };
@@ -87,9 +87,9 @@ struct Values<'l, 's> {
     schema: &'s Schema,
     n_uses: Vec<usize>,
     /// The rules of nodes that have one.
-    rules: HashMap<NodeId, RuleName>,
+    rules: FxHashMap<NodeId, RuleName>,
     /// The rules of the keys of members that are not named.
-    keys: HashMap<Keys, RuleName>,
+    keys: FxHashMap<Keys, RuleName>,
 }
 
 impl<'s> Values<'_, 's> {
@@ -736,7 +736,7 @@ fn is_short(node: &Node) -> bool {
 /// States numbered as they are met.
 struct States<S> {
     list: Vec<S>,
-    known: HashMap<S, usize>,
+    known: FxHashMap<S, usize>,
     rows: Vec<Row>,
 }
 
@@ -751,7 +751,7 @@ struct Row {
 
 impl<S: Copy + Eq + std::hash::Hash> States<S> {
     fn new() -> Self {
-        Self { list: Vec::new(), known: HashMap::new(), rows: Vec::new() }
+        Self { list: Vec::new(), known: FxHashMap::default(), rows: Vec::new() }
     }
 
     fn id(&mut self, state: S) -> usize {

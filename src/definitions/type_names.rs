@@ -47,6 +47,10 @@ fn rename(schema: &mut Value, depth: usize) {
     if depth == MAX_DEPTH {
         return;
     }
+    // Draft 3's name for what no `type` says as well.
+    if map.get("type").is_some_and(|name| name == "any") {
+        map.shift_remove("type");
+    }
     for (key, value) in map.iter_mut() {
         match (key.as_str(), value) {
             ("type", Value::String(name)) => rename_type(name),

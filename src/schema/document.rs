@@ -48,30 +48,54 @@ fn oldest_spelling(schema: &Value) -> Draft {
     let mut oldest = Draft::Draft202012;
     let mut open = vec![schema];
     while let Some(value) = open.pop() {
-        match value {
-            Value::Array(items) => open.extend(items),
-            Value::Object(map) => {
-                let boolean = |key| map.get(key).is_some_and(Value::is_boolean);
-                if boolean("exclusiveMinimum") || boolean("exclusiveMaximum") {
-                    return Draft::Draft4;
-                }
-                if map.get("dependencies").is_some_and(Value::is_object) {
-                    oldest = oldest.min(Draft::Draft7);
-                }
-                if map.get("items").is_some_and(Value::is_array) {
-                    oldest = oldest.min(Draft::Draft201909);
-                }
-                open.extend(map.iter().filter(|(key, _)| !holds_values(key)).map(|(_, v)| v));
-            }
-            _ => {}
+        let Value::Object(map) = value else { continue };
+        let boolean = |key| map.get(key).is_some_and(Value::is_boolean);
+        if boolean("exclusiveMinimum") || boolean("exclusiveMaximum") {
+            return Draft::Draft4;
         }
+        if map.get("dependencies").is_some_and(Value::is_object) {
+            oldest = oldest.min(Draft::Draft7);
+        }
+        if map.get("items").is_some_and(Value::is_array) {
+            oldest = oldest.min(Draft::Draft201909);
+        }
+        open.extend(inside(map));
     }
     oldest
 }
 
-/// Whether what stands under a key is instances, not schemas.
-fn holds_values(key: &str) -> bool {
-    matches!(key, "enum" | "const" | "default" | "examples")
+/// The schemas that stand in a schema; what is under a key of no draft is none.
+fn inside(map: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    map.iter().flat_map(|(key, value)| -> Vec<&Value> {
+        match (key.as_str(), value) {
+            (
+                "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs"
+                | "definitions",
+                Value::Object(schemas),
+            ) => schemas.values().collect(),
+            (
+                "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" | "extends",
+                Value::Array(schemas),
+            ) => schemas.iter().collect(),
+            (
+                "items"
+                | "additionalItems"
+                | "unevaluatedItems"
+                | "contains"
+                | "additionalProperties"
+                | "unevaluatedProperties"
+                | "propertyNames"
+                | "not"
+                | "if"
+                | "then"
+                | "else"
+                | "extends"
+                | "contentSchema",
+                schema,
+            ) => vec![schema],
+            _ => Vec::new(),
+        }
+    })
 }
 
 /// A whole schema and the places in it that have names.
@@ -111,40 +135,29 @@ impl<'a> Document<'a> {
     fn index(&mut self, base: Rc<str>) {
         let mut open: Vec<(&'a Value, Rc<str>)> = vec![(self.root, base)];
         while let Some((value, mut base)) = open.pop() {
-            match value {
-                Value::Array(items) => {
-                    open.extend(items.iter().map(|item| (item, Rc::clone(&base))));
+            let Value::Object(map) = value else { continue };
+            if let Some(id) = self.id(map) {
+                if let Some((uri, fragment)) = resolve(&base, id) {
+                    if fragment.is_empty() {
+                        base = Rc::from(uri.as_str());
+                        self.named.entry(uri).or_insert(value);
+                    } else {
+                        self.named.entry(format!("{uri}#{fragment}")).or_insert(value);
+                    }
                 }
-                Value::Object(map) => {
-                    if let Some(id) = self.id(map) {
-                        if let Some((uri, fragment)) = resolve(&base, id) {
-                            if fragment.is_empty() {
-                                base = Rc::from(uri.as_str());
-                                self.named.entry(uri).or_insert(value);
-                            } else {
-                                self.named.entry(format!("{uri}#{fragment}")).or_insert(value);
-                            }
-                        }
-                    }
-                    for key in ["$anchor", "$dynamicAnchor"] {
-                        if let Some(name) = map.get(key).and_then(Value::as_str) {
-                            self.named.entry(format!("{base}#{name}")).or_insert(value);
-                            if key == "$dynamicAnchor" {
-                                *self.n_dynamic.entry(name).or_default() += 1;
-                            }
-                        }
-                    }
-                    if *base != *self.base {
-                        self.bases.insert(std::ptr::from_ref(value), Rc::clone(&base));
-                    }
-                    open.extend(
-                        map.iter()
-                            .filter(|(key, _)| !holds_values(key))
-                            .map(|(_, inner)| (inner, Rc::clone(&base))),
-                    );
-                }
-                _ => {}
             }
+            for key in ["$anchor", "$dynamicAnchor"] {
+                if let Some(name) = map.get(key).and_then(Value::as_str) {
+                    self.named.entry(format!("{base}#{name}")).or_insert(value);
+                    if key == "$dynamicAnchor" {
+                        *self.n_dynamic.entry(name).or_default() += 1;
+                    }
+                }
+            }
+            if *base != *self.base {
+                self.bases.insert(std::ptr::from_ref(value), Rc::clone(&base));
+            }
+            open.extend(inside(map).map(|schema| (schema, Rc::clone(&base))));
         }
     }
 
@@ -169,7 +182,7 @@ impl<'a> Document<'a> {
         if fragment.is_empty() {
             self.named.get(&uri).copied()
         } else if fragment.starts_with('/') {
-            at_pointer(self.named.get(&uri)?, &fragment)
+            self.named.get(&uri)?.pointer(&fragment)
         } else {
             self.named.get(&format!("{uri}#{fragment}")).copied()
         }
@@ -194,12 +207,17 @@ fn resolve(base: &str, reference: &str) -> Option<(String, String)> {
     Some((uri.strip_fragment().as_str().to_owned(), fragment))
 }
 
-/// RFC 6901, its pointer percent-decoded or not.
+/// RFC 6901, section 6: the pointer of a fragment is percent-decoded first.
 fn at_pointer<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
-    if let Some(found) = value.pointer(pointer) {
-        return Some(found);
+    if !pointer.contains('%') {
+        return value.pointer(pointer);
     }
-    let decoded = UriRef::parse(format!("#{pointer}")).ok()?;
-    let decoded = decoded.fragment()?.decode().to_string().ok()?.into_owned();
-    value.pointer(&decoded)
+    match UriRef::parse(format!("#{pointer}")) {
+        Ok(reference) => {
+            let decoded = reference.fragment()?.decode().to_string().ok()?.into_owned();
+            value.pointer(&decoded)
+        }
+        // Not a URI, as tools write them all the same.
+        Err(_) => value.pointer(pointer),
+    }
 }

@@ -369,5 +369,5 @@ fn old_format(
 /// An object schema in which every property is required.
 fn object_schema(properties: &Map<String, Value>) -> Value {
     let required: Vec<Value> = properties.keys().map(|key| Value::from(key.as_str())).collect();
-    json!({"type": "object", "properties": properties, "required": required})
+    with_json_types(&json!({"type": "object", "properties": properties, "required": required}))
 }

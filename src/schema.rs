@@ -133,6 +133,8 @@ pub struct NodeId(pub(crate) usize);
 /// What a value at one place may be: any of these alternatives.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Node {
+    /// Where its schema stands, or one of them: a JSON pointer.
+    pub pointer: String,
     /// Any value at all; nothing else is said then.
     pub any: bool,
     /// `null`.
@@ -337,7 +339,7 @@ impl Schema {
     }
 
     /// Passes on what is no error and yet worth a word.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn tell(&self, function: &FunctionDef) {
         let Notes { n_unknown, near_misses, widened } = &self.notes;
         if *n_unknown > 0 {
             tracing::debug!(
@@ -347,12 +349,13 @@ impl Schema {
         }
         for (pointer, keyword) in near_misses {
             tracing::warn!(
-                pointer = %pointer.escape_debug(),
+                pointer = %function.pointer_in_file(pointer).escape_debug(),
                 keyword,
                 "an unknown key in a schema looks like a misspelt keyword"
             );
         }
         for error in widened {
+            let error = error.in_file(function);
             tracing::warn!(%error, "not in the grammar, left to the validator");
         }
     }

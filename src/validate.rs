@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 
+use jsonschema::PatternOptions;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
@@ -112,6 +113,9 @@ enum Trouble {
     Schema { pointer: String, message: String },
 }
 
+/// Most bytes of a compiled pattern; `^\p{L}{1,250}$` takes more than the engine's default of 10 MiB.
+const PATTERN_BYTES: usize = 64 << 20;
+
 /// The text of a call.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -188,6 +192,9 @@ fn check(function: &FunctionDef, options: lower::Options) -> Result<Check, Troub
             Draft::Draft202012 => jsonschema::Draft::Draft202012,
         })
         .should_validate_formats(true)
+        .with_pattern_options(
+            PatternOptions::fancy_regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES),
+        )
         .build(&function.parameters)
         .map_err(|error| Trouble::Schema {
             pointer: function.pointer_in_file(error.instance_path().as_str()),

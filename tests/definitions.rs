@@ -233,3 +233,33 @@ fn a_records_own_functions_have_its_place() {
         matches!(error, DefinitionError::Malformed { pointer, .. } if pointer == "/4/functions/0/name")
     );
 }
+
+#[test]
+fn an_enum_on_a_required_array_of_single_items_moves_to_the_items() {
+    for (written, expected) in [
+        (
+            r#"{"type":"array","items":{"type":"string"},"enum":["a","b"]}"#,
+            r#"{"type":"array","items":{"type":"string","enum":["a","b"]}}"#,
+        ),
+        (r#"{"type":"list","enum":["a"]}"#, r#"{"type":"array","items":{"enum":["a"]}}"#),
+        // As the standard has it, these say something.
+        (r#"{"type":"array","enum":[["a"],[]]}"#, r#"{"type":"array","enum":[["a"],[]]}"#),
+        (
+            r#"{"type":"array","items":{"enum":["b"]},"enum":["a"]}"#,
+            r#"{"type":"array","items":{"enum":["b"]},"enum":["a"]}"#,
+        ),
+    ] {
+        let object = |schema: &str, required: &str| {
+            format!(r#"{{"type":"object","properties":{{"p":{schema}}},"required":[{required}]}}"#)
+        };
+        check_parameters(&object(written, r#""p""#), &format!(" f {}", object(expected, r#""p""#)));
+        // In the short form everything is required.
+        check_parameters(
+            &format!(r#"{{"p":{written}}}"#),
+            &format!(" f {}", object(expected, r#""p""#)),
+        );
+    }
+    // Without it the object is valid, so the schema may be meant.
+    let optional = r#"{"type":"object","properties":{"p":{"type":"array","enum":["a"]}}}"#;
+    check_parameters(optional, &format!(" f {optional}"));
+}

@@ -360,6 +360,65 @@ fn references() {
 }
 
 #[test]
+fn names_of_properties_are_no_keywords() {
+    // `dependencies` as a keyword would mean draft 7, where siblings of `$ref` assert nothing.
+    check(
+        r##"{"type": "object", "properties": {"dependencies": {"type": "array"}, "v": {"$ref": "#/$defs/s", "maxLength": 3}}, "$defs": {"s": {"type": "string"}}, "additionalProperties": false}"##,
+        &[r#"{"v": "abc"}"#],
+        &[r#"{"v": "abcd"}"#],
+    );
+    check(
+        r##"{"type": "object", "properties": {"default": {"$anchor": "x", "type": "string"}, "b": {"$ref": "#x"}}, "additionalProperties": false}"##,
+        &[r#"{"b": "a"}"#],
+        &[r#"{"b": 1}"#],
+    );
+    check(
+        r#"{"type": "object", "properties": {"default": {"type": "number", "minimum": 1, "exclusiveMinimum": true}}, "additionalProperties": false}"#,
+        &[r#"{"default": 1.5}"#],
+        &[r#"{"default": 1}"#],
+    );
+    check(
+        r##"{"$ref": "#/$defs/a%25b", "$defs": {"a%25b": {"type": "null"}, "a%b": {"type": "integer"}}}"##,
+        &["1"],
+        &["null"],
+    );
+}
+
+#[test]
+fn bounds_that_contradict_each_other_leave_other_types() {
+    check(
+        r#"{"type": ["string", "null"], "minLength": 2, "maxLength": 1}"#,
+        &["null"],
+        &[r#""""#, r#""a""#, r#""ab""#],
+    );
+    check(r#"{"type": ["integer", "null"], "minimum": 2, "maximum": 1}"#, &["null"], &["1", "2"]);
+    check(
+        r#"{"type": ["object", "null"], "minProperties": 2, "maxProperties": 1}"#,
+        &["null"],
+        &["{}"],
+    );
+}
+
+#[test]
+fn const_evaluates_nothing() {
+    check(
+        r#"{"anyOf": [{"type": "object", "const": {"a": 1}, "unevaluatedProperties": false}, {"type": "null"}]}"#,
+        &["null"],
+        &[r#"{"a": 1}"#],
+    );
+    check(
+        r#"{"type": "array", "items": [{"type": "integer"}], "additionalItems": {"type": "null"}, "unevaluatedItems": false, "$schema": "https://json-schema.org/draft/2019-09/schema"}"#,
+        &["[1]", "[1, null]"],
+        &["[1, 2]"],
+    );
+    check(
+        r#"{"type": "array", "additionalItems": true, "unevaluatedItems": false, "$schema": "https://json-schema.org/draft/2019-09/schema"}"#,
+        &["[]"],
+        &["[1]"],
+    );
+}
+
+#[test]
 fn what_real_sets_contain() {
     // Keys and formats that no draft defines.
     check(

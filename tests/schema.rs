@@ -34,6 +34,18 @@ fn what_cannot_be_expressed_is_refused_with_its_place() {
             r#"/properties/p/not/format: "format" is not supported where its opposite is needed (in not, if, oneOf or contains)"#,
         ),
         (
+            r#"{"not": {"enum": [[1, 2], []]}}"#,
+            r#"/properties/p/not/enum: "enum" is not supported where its opposite is needed (in not, if, oneOf or contains)"#,
+        ),
+        (
+            r#"{"type": "array", "uniqueItems": true, "items": {"enum": [1, 1.0]}}"#,
+            r#"/properties/p/uniqueItems: "uniqueItems" is not supported for items that are not a short list of values"#,
+        ),
+        (
+            r#"{"type": "object", "minProperties": 100000, "additionalProperties": {"type": "null"}, "properties": {"q": {}}}"#,
+            r#"/properties/p: "p" makes a grammar that is too large"#,
+        ),
+        (
             r#"{"type": "string", "pattern": "(a)\\1"}"#,
             r#"/properties/p/pattern: "pattern" cannot be written as a grammar: a backreference at byte 3 is not supported"#,
         ),

@@ -17,7 +17,7 @@ use crate::grammar::recognize::{Place, Recognizer};
 /// Steps of a search at most: texts offered to the grammar, and orders looked at.
 ///
 /// A call with 20 arguments takes some hundreds.
-pub const MAX_STEPS: usize = 100_000;
+pub const MAX_STEPS: usize = 1_000_000;
 
 /// The order in which keys are tried first: as the schemas declare them.
 #[derive(Debug, Clone, Default)]

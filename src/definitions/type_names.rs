@@ -1,4 +1,4 @@
-//! Which form `parameters` has, and Python's type names as JSON's.
+//! Which form `parameters` has, Python's type names as JSON's, and an `enum` that stands in the wrong place.
 //!
 //! **Invariant:** a name is changed only where a `type` keyword stands in a schema position, never
 //! inside `enum`, `const`, `default` or `examples`, and never as the name of a property.
@@ -47,7 +47,11 @@ fn rename(schema: &mut Value, depth: usize) {
     if depth == MAX_DEPTH {
         return;
     }
-    for (key, value) in map {
+    // Draft 3's name for what no `type` says as well.
+    if map.get("type").is_some_and(|name| name == "any") {
+        map.shift_remove("type");
+    }
+    for (key, value) in map.iter_mut() {
         match (key.as_str(), value) {
             ("type", Value::String(name)) => rename_type(name),
             ("type", Value::Array(names)) => {
@@ -94,6 +98,35 @@ fn rename(schema: &mut Value, depth: usize) {
             _ => {}
         }
     }
+    // By the standard such an object could never be, so it was not meant.
+    let required = map.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    if let Some(Value::Object(properties)) = map.get_mut("properties") {
+        for name in required.iter().filter_map(Value::as_str) {
+            if let Some(Value::Object(property)) = properties.get_mut(name) {
+                move_enum(property);
+            }
+        }
+    }
+}
+
+/// Moves an `enum` of single items from an array to its items, where it was meant to stand.
+fn move_enum(map: &mut Map<String, Value>) {
+    let is_array = map.get("type").is_some_and(|name| name == "array");
+    let Some(Value::Array(members)) = map.get("enum").filter(|_| is_array) else { return };
+    if members.is_empty() || members.iter().any(Value::is_array) {
+        return;
+    }
+    let members = Value::Array(members.clone());
+    match map.get_mut("items") {
+        Some(Value::Object(items)) if !items.contains_key("enum") => {
+            items.insert("enum".to_owned(), members);
+        }
+        None => {
+            map.insert("items".to_owned(), serde_json::json!({ "enum": members }));
+        }
+        Some(_) => return,
+    }
+    map.shift_remove("enum");
 }
 
 fn rename_type(name: &mut String) {

@@ -20,14 +20,6 @@ pub fn check(grammar: &Grammar) -> Result<(), GrammarError> {
         parts(&rule.expr, &rule.name)?;
         numbered.names.insert(&rule.name);
         numbered.read(&rule.expr, false, rule)?;
-        for name in rule.expr.names() {
-            if !rules.contains_key(name) {
-                return Err(GrammarError::UndefinedRule {
-                    name: name.clone(),
-                    rule: rule.name.clone(),
-                });
-            }
-        }
     }
     reachable(grammar, &rules)?;
     let nullable = fixpoint(grammar, may_be_empty);
@@ -135,7 +127,13 @@ fn reachable(grammar: &Grammar, rules: &FxHashMap<&RuleName, &Rule>) -> Result<(
     let mut open: Vec<&Rule> = grammar.rules().first().into_iter().collect();
     while let Some(rule) = open.pop() {
         if seen.insert(&rule.name) {
-            open.extend(rule.expr.names().into_iter().filter_map(|name| rules.get(name)));
+            for name in rule.expr.names() {
+                let Some(used) = rules.get(name) else {
+                    let (name, rule) = (name.clone(), rule.name.clone());
+                    return Err(GrammarError::UndefinedRule { name, rule });
+                };
+                open.push(used);
+            }
         }
     }
     match grammar.rules().iter().find(|rule| !seen.contains(&rule.name)) {
@@ -161,15 +159,20 @@ pub(super) fn fixpoint(
         }
     }
     let mut found = FxHashSet::default();
-    loop {
+    // Ours stand before those they use, people's often after; a pass each way serves both.
+    for turn in 0.. {
         let before = found.len();
-        // Ours stand before those they use, people's often after; a pass each way serves both.
-        pass(grammar.rules().iter().rev(), &mut found, holds);
-        pass(grammar.rules().iter(), &mut found, holds);
-        if found.len() == before {
-            return found;
+        if turn % 2 == 0 {
+            pass(grammar.rules().iter().rev(), &mut found, holds);
+        } else {
+            pass(grammar.rules().iter(), &mut found, holds);
+        }
+        let is_stable = found.len() == before;
+        if is_stable || found.len() == grammar.rules().len() {
+            break;
         }
     }
+    found
 }
 
 pub(super) fn may_be_empty(expr: &Expr, nullable: &FxHashSet<RuleName>) -> bool {

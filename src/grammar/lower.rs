@@ -16,13 +16,15 @@ mod automaton;
 mod keys;
 mod value;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
 
 use serde_json::Value;
 
 use self::lexical::{Lexical, json_text};
 use self::names::Names;
-use super::check::check;
+use super::check::{check, most_times};
 use super::{Expr, Grammar, GrammarError, Rule, RuleName};
 use crate::definitions::{FunctionDef, FunctionName};
 use crate::schema::{self, Schema, SchemaError, Undeclared};
@@ -97,7 +99,7 @@ pub fn calls(functions: &[FunctionDef], options: Options) -> Result<CallGrammar,
         lexical: BTreeSet::new(),
         // Many names share their beginnings in the rule `call`; few are easier to read in their own.
         names_apart: functions.len() > prefix::FEW,
-        leaving: HashMap::new(),
+        leaving: FxHashMap::default(),
     };
     let (mut productions, mut refused, mut widened) = (Vec::new(), Vec::new(), Vec::new());
     let (mut left_out, mut notes) = (Vec::new(), Vec::new());
@@ -107,7 +109,7 @@ pub fn calls(functions: &[FunctionDef], options: Options) -> Result<CallGrammar,
         let lowered = parse(function, options).and_then(|schema| {
             // A set is lowered twice; once is enough to tell.
             if options.undeclared == Undeclared::Allow {
-                schema.tell();
+                schema.tell(function);
             }
             widened.extend(schema.widened().iter().map(|e| (function.name.clone(), e.clone())));
             lower.function(function, &schema)
@@ -184,7 +186,7 @@ struct Lower {
     /// Whether the names of the functions stand in the rule `call` and not in their own.
     names_apart: bool,
     /// The rules of [`keys`], by the characters that they leave out.
-    leaving: HashMap<String, RuleName>,
+    leaving: FxHashMap<String, RuleName>,
 }
 
 impl Lower {
@@ -195,6 +197,11 @@ impl Lower {
         let at = self.reserve(&name);
         match value::arguments(self, schema, &name) {
             Ok(arguments) => {
+                for index in n_rules..self.rules.len() {
+                    let expr = std::mem::replace(&mut self.rules[index].expr, Expr::nothing());
+                    let rule = self.rules[index].name.clone();
+                    self.rules[index].expr = self.bounded(expr, &rule);
+                }
                 let quoted = json_text(&Value::from(function.name.as_str()));
                 let quoted = if self.names_apart { "" } else { &quoted };
                 self.rules[at].comment = comment(function);
@@ -218,6 +225,31 @@ impl Lower {
         comment.push(format!("no arguments: {}", error.in_file(function)));
         self.rules.push(Rule { comment, ..Rule::new(name.clone(), expr) });
         Expr::Rule(name)
+    }
+
+    /// The same with rules of their own for groups that llama.cpp would count too many rules in to repeat
+    /// them.
+    fn bounded(&mut self, expr: Expr, name: &RuleName) -> Expr {
+        let each = |lower: &mut Self, parts: Vec<Expr>| -> Vec<Expr> {
+            parts.into_iter().map(|part| lower.bounded(part, name)).collect()
+        };
+        match expr {
+            Expr::Repeat(inner, repeat) => {
+                let mut inner = self.bounded(*inner, name);
+                let times = repeat.max().unwrap_or(repeat.min()).max(1) as usize;
+                if matches!(inner, Expr::Concat(_) | Expr::Choice(_) | Expr::Repeat(..))
+                    && times > most_times(&inner)
+                {
+                    let rule = self.names.fresh(&[name.as_str(), "group"], "group");
+                    self.rules.push(Rule::new(rule.clone(), inner));
+                    inner = Expr::Rule(rule);
+                }
+                Expr::Repeat(Box::new(inner), repeat)
+            }
+            Expr::Concat(parts) => Expr::Concat(each(self, parts)),
+            Expr::Choice(parts) => Expr::Choice(each(self, parts)),
+            leaf => leaf,
+        }
     }
 
     fn lexical(&mut self, rule: Lexical) -> Expr {

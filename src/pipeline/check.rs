@@ -118,6 +118,7 @@ struct Calls {
     start: Recognizer,
     ranks: Ranks,
     validator: Validator,
+    definitions: Vec<FunctionDef>,
 }
 
 impl Calls {
@@ -133,6 +134,7 @@ impl Calls {
             ranks: Ranks::of(functions.iter().map(|function| &function.parameters)),
             validator: Validator::new(&functions, Options::LEGAL),
             grammar,
+            definitions: functions,
         })
     }
 
@@ -218,6 +220,8 @@ impl Calls {
         });
         match refused {
             Some((name, error)) => {
+                let definition = self.definitions.iter().find(|function| function.name == *name);
+                let error = definition.map_or(error.clone(), |function| error.in_file(function));
                 Problem::Other(format!("{:?} cannot be called: {error}", name.as_str()))
             }
             None => Problem::Refused(refusal),

@@ -3,7 +3,7 @@
 //! **Invariant:** the constraint of a schema says what the schema says, no more and no less; where
 //! that cannot be, the alternative carries the error.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
@@ -52,12 +52,12 @@ enum Entry<'a> {
 pub(super) struct Compiler<'a> {
     document: Document<'a>,
     sources: Vec<Source<'a>>,
-    by_address: HashMap<*const Value, usize>,
+    by_address: FxHashMap<*const Value, usize>,
     values: Vec<&'a Value>,
-    compiled: HashMap<(usize, bool), Entry<'a>>,
-    joined: HashMap<Goal, Rc<Constraint<'a>>>,
-    possible: HashMap<Goal, bool>,
-    languages: HashMap<&'a str, Result<Rc<Dfa>, SchemaProblem>>,
+    compiled: FxHashMap<(usize, bool), Entry<'a>>,
+    joined: FxHashMap<Goal, Rc<Constraint<'a>>>,
+    possible: FxHashMap<Goal, bool>,
+    languages: FxHashMap<&'a str, Result<Rc<Dfa>, SchemaProblem>>,
     /// Whether `properties` without `type` means an object, and `items` an array.
     types_are_implied: bool,
     /// Whether what cannot be expressed is left to the validator.
@@ -76,12 +76,12 @@ impl<'a> Compiler<'a> {
         let mut compiler = Self {
             document: Document::new(root),
             sources: Vec::new(),
-            by_address: HashMap::new(),
+            by_address: FxHashMap::default(),
             values: Vec::new(),
-            compiled: HashMap::new(),
-            joined: HashMap::new(),
-            possible: HashMap::new(),
-            languages: HashMap::new(),
+            compiled: FxHashMap::default(),
+            joined: FxHashMap::default(),
+            possible: FxHashMap::default(),
+            languages: FxHashMap::default(),
             types_are_implied: options.undeclared == Undeclared::Omit,
             lenient: options.lenient,
             widened: Vec::new(),
@@ -255,11 +255,14 @@ impl<'a> Compiler<'a> {
         if let Some(value) = map.get("const") {
             whole = whole.and(&self.listed(&[value]));
         }
+        let numbers = Some(self.numbers(map, &pointer)?);
+        let strings = Some(self.strings(map, &pointer)?);
+        let object = Some(self.object(map, source, &pointer)?);
         let own = Constraint {
-            numbers: vec![self.numbers(map, &pointer)?],
-            strings: vec![self.strings(map, &pointer)?],
+            numbers: numbers.filter(Numbers::is_possible).into_iter().collect(),
+            strings: strings.filter(Strings::is_possible).into_iter().collect(),
             arrays: self.arrays(map, source, &pointer)?,
-            objects: vec![self.object(map, source, &pointer)?],
+            objects: object.filter(Object::is_possible).into_iter().collect(),
             ..Constraint::any()
         };
         whole = whole.and(&own);
@@ -349,8 +352,12 @@ impl<'a> Compiler<'a> {
                     Ok(decimal) if !numbers.iter().any(|(_, text)| *text == number.as_str()) => {
                         numbers.push((decimal, number.as_str()));
                     }
-                    // Beyond what is computed with; no schema means such a number.
-                    _ => {}
+                    Ok(_) => {}
+                    Err(problem) => {
+                        let reason = SchemaProblem::Number { message: problem.to_string() };
+                        let trouble = Some(Rc::new(error("enum", "", reason)));
+                        whole.numbers.push(Numbers { trouble, ..Numbers::default() });
+                    }
                 },
                 Value::String(text) => texts.push(text.as_str()),
                 Value::Array(items) => {
@@ -370,7 +377,8 @@ impl<'a> Compiler<'a> {
                         patterns: Vec::new(),
                         others: goal([Atom::False]),
                         others_are_described: true,
-                        evaluates: true,
+                        // Only the keywords of members evaluate.
+                        evaluates: false,
                     };
                     whole.objects.push(Object {
                         members: vec![Rc::new(members_of)],
@@ -384,7 +392,7 @@ impl<'a> Compiler<'a> {
             whole.numbers.push(Numbers { listed: Some(numbers), ..Numbers::default() });
         }
         if !texts.is_empty() {
-            let mut seen = std::collections::HashSet::new();
+            let mut seen = rustc_hash::FxHashSet::default();
             texts.retain(|text| seen.insert(*text));
             whole.strings.push(Strings { listed: Some(texts), ..Strings::default() });
         }
@@ -743,12 +751,15 @@ impl<'a> Compiler<'a> {
             let others = self.goal(source, schema, &["unevaluatedItems"], true);
             let applied =
                 ["$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if"];
-            if applied.iter().any(|key| map.contains_key(*key)) || map.contains_key("contains") {
+            if applied.iter().any(|key| map.contains_key(*key))
+                || ["contains", "enum", "const"].iter().any(|key| map.contains_key(*key))
+            {
                 let reason = SchemaProblem::Unsupported;
                 let trouble: Trouble = Some(Rc::new(error("unevaluatedItems", pointer, reason)));
                 whole.arrays.iter_mut().for_each(|array| array.trouble.clone_from(&trouble));
-            } else if !map.contains_key("additionalItems")
-                && !map.get("items").is_some_and(|items| !items.is_array())
+            } else if !map
+                .get("items")
+                .is_some_and(|items| !items.is_array() || map.contains_key("additionalItems"))
             {
                 let rest = Array { items: others, ..Array::default() };
                 for array in &mut whole.arrays {
@@ -1186,17 +1197,21 @@ fn unlisted<'a>(values: &[&'a Value], keyword: &str, pointer: &str) -> Constrain
                 without.extend(number_text(value).and_then(|text| text.parse::<Decimal>().ok()));
             }
             Value::String(text) => texts.push(text.as_str()),
-            Value::Array(items) if items.is_empty() => {
-                whole.arrays = vec![Array { min: 1, ..Array::default() }];
+            Value::Array(items) => {
+                for array in &mut whole.arrays {
+                    match items.len() {
+                        0 => array.min = 1,
+                        _ => array.trouble = Some(reason()),
+                    }
+                }
             }
-            Value::Array(_) => {
-                whole.arrays = vec![Array { trouble: Some(reason()), ..Array::default() }];
-            }
-            Value::Object(members) if members.is_empty() => {
-                whole.objects = vec![Object { min: 1, ..Object::default() }];
-            }
-            Value::Object(_) => {
-                whole.objects = vec![Object { trouble: Some(reason()), ..Object::default() }];
+            Value::Object(members) => {
+                for object in &mut whole.objects {
+                    match members.len() {
+                        0 => object.min = 1,
+                        _ => object.trouble = Some(reason()),
+                    }
+                }
             }
         }
     }

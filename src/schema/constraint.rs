@@ -250,7 +250,7 @@ impl And for Numbers<'_> {
             }
             all.listed = Some(listed);
         }
-        (!contradicts(&all.interval)).then_some(all)
+        all.is_possible().then_some(all)
     }
 
     fn is_any(&self) -> bool {
@@ -259,6 +259,11 @@ impl And for Numbers<'_> {
 }
 
 impl Numbers<'_> {
+    /// Whether the bounds leave some number.
+    pub(super) fn is_possible(&self) -> bool {
+        !contradicts(&self.interval)
+    }
+
     /// Whether a value meets all but the list.
     pub(super) fn holds(&self, value: &Decimal) -> bool {
         self.integer.is_none_or(|integer| value.is_integer() == integer)
@@ -326,7 +331,7 @@ impl And for Strings<'_> {
             }
             all.listed = Some(listed);
         }
-        all.max.is_none_or(|max| all.min <= max).then_some(all)
+        all.is_possible().then_some(all)
     }
 
     fn is_any(&self) -> bool {
@@ -335,6 +340,11 @@ impl And for Strings<'_> {
 }
 
 impl Strings<'_> {
+    /// Whether the lengths leave some string.
+    pub(super) fn is_possible(&self) -> bool {
+        self.max.is_none_or(|max| self.min <= max)
+    }
+
     /// Whether a value meets all but the list.
     pub(super) fn holds(&self, value: &str) -> bool {
         let length = value.chars().count();
@@ -488,9 +498,7 @@ impl And for Object<'_> {
             some: joined(&self.some, &other.some),
             trouble: trouble(&self.trouble, &other.trouble),
         };
-        let possible = all.max.is_none_or(|max| all.min.max(all.required.len()) <= max)
-            && !all.required.iter().any(|key| all.forbidden.contains(key));
-        possible.then_some(all)
+        all.is_possible().then_some(all)
     }
 
     fn is_any(&self) -> bool {
@@ -499,6 +507,12 @@ impl And for Object<'_> {
 }
 
 impl Object<'_> {
+    /// Whether the counts and the keys leave some object.
+    pub(super) fn is_possible(&self) -> bool {
+        self.max.is_none_or(|max| self.min.max(self.required.len()) <= max)
+            && !self.required.iter().any(|key| self.forbidden.contains(key))
+    }
+
     /// What the value under a key has to meet.
     pub(super) fn goal_of(&self, key: &str) -> Goal {
         let mut whole = goal([]);

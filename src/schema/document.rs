@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** nothing outside the document is ever read.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 use fluent_uri::{Uri, UriRef};
@@ -48,30 +48,54 @@ fn oldest_spelling(schema: &Value) -> Draft {
     let mut oldest = Draft::Draft202012;
     let mut open = vec![schema];
     while let Some(value) = open.pop() {
-        match value {
-            Value::Array(items) => open.extend(items),
-            Value::Object(map) => {
-                let boolean = |key| map.get(key).is_some_and(Value::is_boolean);
-                if boolean("exclusiveMinimum") || boolean("exclusiveMaximum") {
-                    return Draft::Draft4;
-                }
-                if map.get("dependencies").is_some_and(Value::is_object) {
-                    oldest = oldest.min(Draft::Draft7);
-                }
-                if map.get("items").is_some_and(Value::is_array) {
-                    oldest = oldest.min(Draft::Draft201909);
-                }
-                open.extend(map.iter().filter(|(key, _)| !holds_values(key)).map(|(_, v)| v));
-            }
-            _ => {}
+        let Value::Object(map) = value else { continue };
+        let boolean = |key| map.get(key).is_some_and(Value::is_boolean);
+        if boolean("exclusiveMinimum") || boolean("exclusiveMaximum") {
+            return Draft::Draft4;
         }
+        if map.get("dependencies").is_some_and(Value::is_object) {
+            oldest = oldest.min(Draft::Draft7);
+        }
+        if map.get("items").is_some_and(Value::is_array) {
+            oldest = oldest.min(Draft::Draft201909);
+        }
+        open.extend(inside(map));
     }
     oldest
 }
 
-/// Whether what stands under a key is instances, not schemas.
-fn holds_values(key: &str) -> bool {
-    matches!(key, "enum" | "const" | "default" | "examples")
+/// The schemas that stand in a schema; what is under a key of no draft is none.
+fn inside(map: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    map.iter().flat_map(|(key, value)| -> Vec<&Value> {
+        match (key.as_str(), value) {
+            (
+                "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs"
+                | "definitions",
+                Value::Object(schemas),
+            ) => schemas.values().collect(),
+            (
+                "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" | "extends",
+                Value::Array(schemas),
+            ) => schemas.iter().collect(),
+            (
+                "items"
+                | "additionalItems"
+                | "unevaluatedItems"
+                | "contains"
+                | "additionalProperties"
+                | "unevaluatedProperties"
+                | "propertyNames"
+                | "not"
+                | "if"
+                | "then"
+                | "else"
+                | "extends"
+                | "contentSchema",
+                schema,
+            ) => vec![schema],
+            _ => Vec::new(),
+        }
+    })
 }
 
 /// A whole schema and the places in it that have names.
@@ -80,12 +104,12 @@ pub(super) struct Document<'a> {
     pub(super) draft: Draft,
     root: &'a Value,
     /// By absolute URI without fragment, or with an anchor as fragment.
-    named: HashMap<String, &'a Value>,
+    named: FxHashMap<String, &'a Value>,
     /// The base URI of each schema that has another than the root's, by address.
-    bases: HashMap<*const Value, Rc<str>>,
+    bases: FxHashMap<*const Value, Rc<str>>,
     base: Rc<str>,
     /// How many places have each `$dynamicAnchor`.
-    n_dynamic: HashMap<&'a str, usize>,
+    n_dynamic: FxHashMap<&'a str, usize>,
 }
 
 /// The base of a schema that has no `$id`; RFC 3986, section 5.1.4, leaves the choice to us.
@@ -98,10 +122,10 @@ impl<'a> Document<'a> {
         let mut document = Self {
             draft,
             root,
-            named: HashMap::new(),
-            bases: HashMap::new(),
+            named: FxHashMap::default(),
+            bases: FxHashMap::default(),
             base: Rc::clone(&base),
-            n_dynamic: HashMap::new(),
+            n_dynamic: FxHashMap::default(),
         };
         document.named.insert(NO_BASE.to_owned(), root);
         document.index(base);
@@ -111,40 +135,29 @@ impl<'a> Document<'a> {
     fn index(&mut self, base: Rc<str>) {
         let mut open: Vec<(&'a Value, Rc<str>)> = vec![(self.root, base)];
         while let Some((value, mut base)) = open.pop() {
-            match value {
-                Value::Array(items) => {
-                    open.extend(items.iter().map(|item| (item, Rc::clone(&base))));
+            let Value::Object(map) = value else { continue };
+            if let Some(id) = self.id(map) {
+                if let Some((uri, fragment)) = resolve(&base, id) {
+                    if fragment.is_empty() {
+                        base = Rc::from(uri.as_str());
+                        self.named.entry(uri).or_insert(value);
+                    } else {
+                        self.named.entry(format!("{uri}#{fragment}")).or_insert(value);
+                    }
                 }
-                Value::Object(map) => {
-                    if let Some(id) = self.id(map) {
-                        if let Some((uri, fragment)) = resolve(&base, id) {
-                            if fragment.is_empty() {
-                                base = Rc::from(uri.as_str());
-                                self.named.entry(uri).or_insert(value);
-                            } else {
-                                self.named.entry(format!("{uri}#{fragment}")).or_insert(value);
-                            }
-                        }
-                    }
-                    for key in ["$anchor", "$dynamicAnchor"] {
-                        if let Some(name) = map.get(key).and_then(Value::as_str) {
-                            self.named.entry(format!("{base}#{name}")).or_insert(value);
-                            if key == "$dynamicAnchor" {
-                                *self.n_dynamic.entry(name).or_default() += 1;
-                            }
-                        }
-                    }
-                    if *base != *self.base {
-                        self.bases.insert(std::ptr::from_ref(value), Rc::clone(&base));
-                    }
-                    open.extend(
-                        map.iter()
-                            .filter(|(key, _)| !holds_values(key))
-                            .map(|(_, inner)| (inner, Rc::clone(&base))),
-                    );
-                }
-                _ => {}
             }
+            for key in ["$anchor", "$dynamicAnchor"] {
+                if let Some(name) = map.get(key).and_then(Value::as_str) {
+                    self.named.entry(format!("{base}#{name}")).or_insert(value);
+                    if key == "$dynamicAnchor" {
+                        *self.n_dynamic.entry(name).or_default() += 1;
+                    }
+                }
+            }
+            if *base != *self.base {
+                self.bases.insert(std::ptr::from_ref(value), Rc::clone(&base));
+            }
+            open.extend(inside(map).map(|schema| (schema, Rc::clone(&base))));
         }
     }
 
@@ -169,7 +182,7 @@ impl<'a> Document<'a> {
         if fragment.is_empty() {
             self.named.get(&uri).copied()
         } else if fragment.starts_with('/') {
-            at_pointer(self.named.get(&uri)?, &fragment)
+            self.named.get(&uri)?.pointer(&fragment)
         } else {
             self.named.get(&format!("{uri}#{fragment}")).copied()
         }
@@ -194,12 +207,17 @@ fn resolve(base: &str, reference: &str) -> Option<(String, String)> {
     Some((uri.strip_fragment().as_str().to_owned(), fragment))
 }
 
-/// RFC 6901, its pointer percent-decoded or not.
+/// RFC 6901, section 6: the pointer of a fragment is percent-decoded first.
 fn at_pointer<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
-    if let Some(found) = value.pointer(pointer) {
-        return Some(found);
+    if !pointer.contains('%') {
+        return value.pointer(pointer);
     }
-    let decoded = UriRef::parse(format!("#{pointer}")).ok()?;
-    let decoded = decoded.fragment()?.decode().to_string().ok()?.into_owned();
-    value.pointer(&decoded)
+    match UriRef::parse(format!("#{pointer}")) {
+        Ok(reference) => {
+            let decoded = reference.fragment()?.decode().to_string().ok()?.into_owned();
+            value.pointer(&decoded)
+        }
+        // Not a URI, as tools write them all the same.
+        Err(_) => value.pointer(pointer),
+    }
 }

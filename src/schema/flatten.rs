@@ -3,7 +3,7 @@
 //! **Invariant:** every node that the root leads to has some value, every property and every item can
 //! be written.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 use super::compile::Compiler;
@@ -19,13 +19,16 @@ use crate::regular::number;
 /// More patterns of keys than this in one object are refused: every combination is a case.
 const MAX_PATTERNS: usize = 6;
 
+/// Most states of one language of strings: each is written out, and takes a recognizer some 10 kB.
+const MAX_STATES: usize = 8_000;
+
 /// Most texts of the items of an array without duplicates: every subset of them is a state.
 const MAX_DISTINCT: usize = 8;
 
 pub(super) struct Flattener<'c, 'a> {
     compiler: &'c mut Compiler<'a>,
     undeclared: Undeclared,
-    ids: HashMap<Goal, usize>,
+    ids: FxHashMap<Goal, usize>,
     goals: Vec<Goal>,
     nodes: Vec<Node>,
 }
@@ -38,7 +41,7 @@ pub(super) fn flatten<'a>(
     let mut flattener = Flattener {
         compiler,
         undeclared,
-        ids: HashMap::new(),
+        ids: FxHashMap::default(),
         goals: Vec::new(),
         nodes: Vec::new(),
     };
@@ -106,6 +109,7 @@ impl<'a> Flattener<'_, 'a> {
     fn node(&mut self, goal: &Goal, root: bool) -> Result<Node, SchemaError> {
         let constraint = self.all(goal)?;
         let mut node = Node {
+            pointer: self.compiler.pointer(goal).to_owned(),
             any: constraint.is_any(),
             null: constraint.null,
             booleans: constraint.booleans,
@@ -184,6 +188,7 @@ impl<'a> Flattener<'_, 'a> {
             Ok(false) => return Ok(()),
             Err(error) => self.compiler.widen(&error)?,
         }
+        // A number that is listed in two spellings is one value.
         if let Some(error) = array.unique.as_ref().filter(|_| array.max.is_none_or(|max| max > 1)) {
             let values = self.values(&array.items)?.filter(|_| array.prefix.is_empty());
             match values {
@@ -249,7 +254,13 @@ impl<'a> Flattener<'_, 'a> {
         self.numbers(&constraint, &mut node)?;
         for numbers in &node.numbers {
             let found = match numbers {
-                Numbers::Listed(texts) => Some(texts.clone()),
+                Numbers::Listed(texts) => {
+                    let mut values: Vec<number::Decimal> =
+                        texts.iter().filter_map(|text| text.parse().ok()).collect();
+                    values.sort();
+                    values.dedup();
+                    (values.len() == texts.len()).then(|| texts.clone())
+                }
                 Numbers::Language(language) => language.strings(MAX_DISTINCT),
                 Numbers::Number | Numbers::Integer => None,
             };
@@ -422,7 +433,7 @@ impl<'a> Flattener<'_, 'a> {
 /// The keys that have a meaning of their own, in the order of the schemas.
 fn names<'a>(object: &constraint::Object<'a>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = rustc_hash::FxHashSet::default();
     let properties = object.members.iter().flat_map(|members| &members.properties);
     let keys = properties.map(|(name, _)| *name);
     let some = object.some.iter().flat_map(|some| some.not_named.iter().copied());
@@ -534,16 +545,21 @@ fn language(strings: &constraint::Strings) -> Result<Dfa, SchemaError> {
     for language in &strings.languages[1..] {
         whole = whole.intersect(language).map_err(too_large)?;
     }
+    let small = |language: Dfa| match language.states().len() {
+        0..=MAX_STATES => Ok(language),
+        _ => Err(error_at("", SchemaProblem::TooLarge)),
+    };
     let Some((shortest, longest)) = whole.lengths() else { return Ok(whole) };
     let min = if strings.min > shortest { strings.min } else { 0 };
     let max = strings.max.filter(|max| longest.is_none_or(|longest| longest > *max));
     if min == 0 && max.is_none() {
-        return Ok(whole);
+        return small(whole);
     }
     Strings::Length { min, max }
         .language()
         .and_then(|lengths| whole.intersect(&lengths))
         .map_err(too_large)
+        .and_then(small)
 }
 
 /// Which nodes have a value.

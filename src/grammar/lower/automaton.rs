@@ -8,7 +8,7 @@
 //! **Invariant:** parentheses nest at most [`MAX_DEPTH`] deep, for llama.cpp's parser recurses on
 //! them; nothing here recurses along a path.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::names::Names;
 use crate::grammar::check::n_rules;
@@ -57,7 +57,7 @@ pub(super) fn automaton(
     let mut writer = Writer {
         built: vec![None; dfa.states().len()],
         rule_names: vec![None; dfa.states().len()],
-        terminals: HashMap::new(),
+        terminals: FxHashMap::default(),
         own: Vec::new(),
         sets: Vec::new(),
         n_references: vec![0; dfa.states().len()],
@@ -130,7 +130,7 @@ struct Row {
 impl Graph {
     fn new(dfa: &Dfa) -> Self {
         let mut graph = Self { sets: Vec::new(), n_uses: Vec::new(), states: Vec::new() };
-        let mut numbers: HashMap<Vec<(char, char)>, u32> = HashMap::new();
+        let mut numbers: FxHashMap<Vec<(char, char)>, u32> = FxHashMap::default();
         for (number, state) in (0_u32..).zip(dfa.states()) {
             let mut edges = state.edges.clone();
             edges.sort_by_key(|(first, _, to)| (*to, *first));
@@ -220,7 +220,7 @@ struct Writer<'a> {
     /// How often each was referred to by name.
     n_references: Vec<u32>,
     /// The names of the sets that are rules.
-    terminals: HashMap<u32, RuleName>,
+    terminals: FxHashMap<u32, RuleName>,
     /// The rules of states.
     own: Vec<Rule>,
     /// The rules of sets.

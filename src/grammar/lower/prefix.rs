@@ -49,7 +49,7 @@ fn group(
 ) -> Expr {
     // In the order in which each first character is met.
     let mut groups: Vec<(Option<char>, Vec<(&str, &Option<Expr>)>)> = Vec::new();
-    let mut at: std::collections::HashMap<Option<char>, usize> = std::collections::HashMap::new();
+    let mut at: rustc_hash::FxHashMap<Option<char>, usize> = rustc_hash::FxHashMap::default();
     for &(text, rest) in texts {
         let first = text.chars().next();
         let index = *at.entry(first).or_insert_with(|| {

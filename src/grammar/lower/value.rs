@@ -1,7 +1,7 @@
 //! The nodes of a [`Schema`] as expressions: one rule for a place that several lead to, or that leads
 //! to itself.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use serde_json::Value;
 
@@ -26,9 +26,10 @@ pub(super) fn arguments(
     name: &RuleName,
 ) -> Result<Expr, SchemaError> {
     let mut values = Values {
+        at: Schema::ROOT,
         n_uses: n_uses(schema),
-        rules: HashMap::new(),
-        keys: HashMap::new(),
+        rules: FxHashMap::default(),
+        keys: FxHashMap::default(),
         schema,
         lower,
     };
@@ -77,22 +78,25 @@ fn n_uses(schema: &Schema) -> Vec<usize> {
     n_uses
 }
 
-fn too_large(name: &RuleName) -> SchemaError {
-    let (keyword, pointer) = (name.to_string(), String::new());
-    SchemaError { keyword, pointer, reason: SchemaProblem::TooLarge }
-}
-
 struct Values<'l, 's> {
     lower: &'l mut Lower,
     schema: &'s Schema,
+    /// The node at hand.
+    at: NodeId,
     n_uses: Vec<usize>,
     /// The rules of nodes that have one.
-    rules: HashMap<NodeId, RuleName>,
+    rules: FxHashMap<NodeId, RuleName>,
     /// The rules of the keys of members that are not named.
-    keys: HashMap<Keys, RuleName>,
+    keys: FxHashMap<Keys, RuleName>,
 }
 
 impl<'s> Values<'_, 's> {
+    fn too_large(&self) -> SchemaError {
+        let pointer = self.schema.node(self.at).pointer.clone();
+        let keyword = pointer.rsplit('/').next().unwrap_or_default().to_owned();
+        SchemaError { keyword, pointer, reason: SchemaProblem::TooLarge }
+    }
+
     /// The rule of one argument's value.
     fn argument(&mut self, id: NodeId, parent: &RuleName, key: &str) -> Result<Expr, SchemaError> {
         let name = self.lower.names.fresh(&[parent.as_str(), key], "argument");
@@ -124,6 +128,7 @@ impl<'s> Values<'_, 's> {
 
     fn alternatives(&mut self, id: NodeId, name: &RuleName) -> Result<Expr, SchemaError> {
         let node: &'s Node = self.schema.node(id);
+        self.at = id;
         if node.any {
             return Ok(self.lower.lexical(Lexical::Value));
         }
@@ -202,7 +207,7 @@ impl<'s> Values<'_, 's> {
                 match automaton(language, name, names, rules, &plain_terminal) {
                     Written::Expr(expr) => expr,
                     // No number has an empty text.
-                    Written::Nothing | Written::Empty => return Err(too_large(name)),
+                    Written::Nothing | Written::Empty => return Err(self.too_large()),
                 }
             }
         })
@@ -288,7 +293,7 @@ impl<'s> Values<'_, 's> {
         let most = array.max.unwrap_or_else(|| array.min.max(1));
         let n_states = most_good.saturating_add(1).saturating_mul(most.saturating_add(1));
         if n_states > MAX_STATES {
-            return Err(too_large(name));
+            return Err(self.too_large());
         }
         let mut states = States::new();
         let start = states.id((0, 0));
@@ -548,7 +553,7 @@ impl<'s> Values<'_, 's> {
         // Without a maximum, one more than the minimum makes no difference.
         let most = object.max.unwrap_or_else(|| object.min.max(1));
         if n.saturating_add(1).saturating_mul(most.saturating_add(1)) > MAX_STATES {
-            return Err(too_large(name));
+            return Err(self.too_large());
         }
         // What may follow, by the number so far, from the last place to the first; `None` where the
         // number cannot be brought within the bounds, `Some(None)` for nothing.
@@ -632,7 +637,7 @@ impl<'s> Values<'_, 's> {
         let limit = super::super::check::most_times(&item);
         if max.unwrap_or(min).max(min) <= limit {
             let bound = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-            let repeat = Repeat::new(bound(min), max.map(bound)).map_err(|_| too_large(name))?;
+            let repeat = Repeat::new(bound(min), max.map(bound)).map_err(|_| self.too_large())?;
             let once = repeat.min() == 1 && repeat.max() == Some(1);
             if once {
                 return Ok(Some(item));
@@ -643,12 +648,15 @@ impl<'s> Values<'_, 's> {
             return Ok(Some(if n_made > FEW_TIMES { self.rule(many, name, "some") } else { many }));
         }
         if limit < 2 {
-            return Err(too_large(name));
+            return Err(self.too_large());
         }
         let item = if matches!(item, Expr::Rule(_)) { item } else { self.rule(item, name, "one") };
         let block = |values: &mut Self, n: usize| -> Result<Expr, SchemaError> {
             let block = values.times(item.clone(), n, Some(n), name)?;
-            Ok(values.rule(block.ok_or_else(|| too_large(name))?, name, "block"))
+            Ok(match block {
+                Some(block) => values.rule(block, name, "block"),
+                None => return Err(values.too_large()),
+            })
         };
         let size = BLOCK.min(limit);
         let whole = block(self, size)?;
@@ -736,7 +744,7 @@ fn is_short(node: &Node) -> bool {
 /// States numbered as they are met.
 struct States<S> {
     list: Vec<S>,
-    known: HashMap<S, usize>,
+    known: FxHashMap<S, usize>,
     rows: Vec<Row>,
 }
 
@@ -751,7 +759,7 @@ struct Row {
 
 impl<S: Copy + Eq + std::hash::Hash> States<S> {
     fn new() -> Self {
-        Self { list: Vec::new(), known: HashMap::new(), rows: Vec::new() }
+        Self { list: Vec::new(), known: FxHashMap::default(), rows: Vec::new() }
     }
 
     fn id(&mut self, state: S) -> usize {

@@ -65,3 +65,15 @@ fn a_class_that_leaves_out_all_is_empty() {
         "line 1, column 14: an empty class matches no character; write \"\" for nothing or . for any character"
     );
 }
+
+/// They were printed as `""` and read back as other rules.
+#[test]
+fn repetitions_of_nothing_stay_as_empty_parts() {
+    for text in [
+        "root ::= a*.\na ::=",
+        "root ::= (a*){2} .\na ::= \"\"",
+        "root ::= (a* .)\na ::= b*\nb ::=",
+    ] {
+        assert_eq!(print::gbnf(&parse::gbnf(text, None).unwrap()), "root ::= .\n", "{text}");
+    }
+}

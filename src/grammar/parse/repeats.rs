@@ -67,14 +67,20 @@ impl Rewrite {
     fn repeats(&mut self, expr: &mut Expr) {
         match expr {
             Expr::Literal(_) | Expr::Class(_) | Expr::Rule(_) => {}
-            Expr::Concat(parts) | Expr::Choice(parts) => {
-                for part in parts {
-                    self.repeats(part);
+            Expr::Choice(parts) => parts.iter_mut().for_each(|part| self.repeats(part)),
+            Expr::Concat(parts) => {
+                parts.iter_mut().for_each(|part| self.repeats(part));
+                // A repetition of nothing at all is gone, as the parser leaves out what is empty.
+                parts.retain(|part| *part != Expr::nothing());
+                if let [_] = parts.as_slice() {
+                    *expr = parts.remove(0);
                 }
             }
             Expr::Repeat(inner, repeat) => {
                 self.repeats(inner);
-                if repeat.max().is_none() && may_be_empty(inner, &self.nullable) {
+                if **inner == Expr::nothing() {
+                    *expr = Expr::nothing();
+                } else if repeat.max().is_none() && may_be_empty(inner, &self.nullable) {
                     let inner = std::mem::replace(&mut **inner, Expr::nothing());
                     *expr = self.some(inner).map_or(Expr::nothing(), Expr::any_times);
                 }

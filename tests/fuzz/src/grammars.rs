@@ -31,7 +31,7 @@ pub fn case(data: &[u8]) -> Result<Case> {
     let text = text(&mut u, 10)?;
     let n_tokens = u.int_in_range(0..=8)?;
     let tokens = (0..n_tokens).map(|_| self::text(&mut u, 4)).collect::<Result<_>>()?;
-    let mut draw = Draw { u, left: BUDGET };
+    let mut draw = Draw { u, left: BUDGET, n_around: 0 };
     // The value of an argument uses no rule that uses arguments, and text stands around it.
     let all = ["root", "r", "s", "x", "y", "z"];
     let inner = ["y", "z"];
@@ -97,6 +97,8 @@ struct Draw<'a> {
     u: Unstructured<'a>,
     /// Parts that may still be drawn.
     left: usize,
+    /// Repetitions around the part that is drawn.
+    n_around: u32,
 }
 
 impl Draw<'_> {
@@ -116,13 +118,19 @@ impl Draw<'_> {
             5 | 6 => Expr::Concat(self.exprs(rules, depth, 0)?),
             7 => Expr::Choice(self.exprs(rules, depth, 1)?),
             _ => {
-                let min = self.u.int_in_range(0..=3)?;
-                let max = match self.u.int_in_range(0..=4)? {
+                // Six levels of {3,6} are 46,656 times in very many ways: a text of a few thousand
+                // bytes then takes seconds.
+                let most = 3_u32.saturating_sub(self.n_around);
+                let min = self.u.int_in_range(0..=most)?;
+                let max = match self.u.int_in_range(0..=most + 1)? {
                     0 => None,
                     more => Some(min + more - 1),
                 };
                 let repeat = Repeat::new(min, max).expect("small and in order");
-                Expr::Repeat(Box::new(self.expr(rules, depth + 1)?), repeat)
+                self.n_around += 1;
+                let inner = self.expr(rules, depth + 1);
+                self.n_around -= 1;
+                Expr::Repeat(Box::new(inner?), repeat)
             }
         })
     }

@@ -170,32 +170,27 @@ fn first_char(bytes: &[u8]) -> Option<char> {
 
 /// The code points whose UTF-8 begins with all of the bytes.
 fn chars_beginning(bytes: &[u8]) -> Vec<(u32, u32)> {
-    let all: [(u32, u32, usize); 5] = [
-        (0, 0x7f, 1),
-        (0x80, 0x7ff, 2),
-        (0x800, 0xd7ff, 3),
-        (0xe000, 0xffff, 3),
-        (0x1_0000, 0x10_ffff, 4),
-    ];
-    let mut found = Vec::new();
-    for (first, last, n_bytes) in all {
-        if bytes.len() > n_bytes {
-            continue;
-        }
-        // All code points with the same first bytes stand together.
-        let shift = 6 * u32::try_from(n_bytes - bytes.len()).unwrap_or(0);
-        let mut code = first;
-        while code <= last {
-            let end = if bytes.is_empty() { last } else { (code | ((1 << shift) - 1)).min(last) };
-            let mut buffer = [0; 4];
-            let c = char::from_u32(code).expect("no surrogate is in these ranges");
-            if c.encode_utf8(&mut buffer).as_bytes().starts_with(bytes) {
-                found.push((code, end));
-            }
-            code = end + 1;
-        }
+    let Some((first, others)) = bytes.split_first() else {
+        return vec![(0, 0xd7ff), (0xe000, 0x10_ffff)];
+    };
+    let (lead, n_bytes, legal): (u8, usize, &[(u32, u32)]) = match first {
+        0..0x80 => (*first, 1, &[(0, 0x7f)]),
+        0xc0..0xe0 => (first & 0x1f, 2, &[(0x80, 0x7ff)]),
+        0xe0..0xf0 => (first & 0x0f, 3, &[(0x800, 0xd7ff), (0xe000, 0xffff)]),
+        0xf0..0xf8 => (first & 0x07, 4, &[(0x1_0000, 0x10_ffff)]),
+        _ => return Vec::new(),
+    };
+    if bytes.len() > n_bytes || others.iter().any(|byte| byte & 0xc0 != 0x80) {
+        return Vec::new();
     }
-    found
+    let code = others.iter().fold(u32::from(lead), |code, byte| code << 6 | u32::from(byte & 0x3f));
+    let shift = 6 * (n_bytes - bytes.len());
+    let (low, high) = (code << shift, ((code + 1) << shift) - 1);
+    legal
+        .iter()
+        .map(|(first, last)| (low.max(*first), high.min(*last)))
+        .filter(|(first, last)| first <= last)
+        .collect()
 }
 
 /// Whether the class holds a code point of the ranges.

@@ -7,6 +7,8 @@ CALLME := $(TARGET)/release/callme
 # make run MODEL=qwen3-0.6b-q4_k_m ARGS="--input my.json --output -"
 MODEL ?=
 ARGS  ?=
+# Of each fuzz target.
+MINUTES ?= 20
 callme = $(CALLME) $(if $(MODEL),--model "$(MODEL)") $(ARGS)
 
 # The models of the model tests; the first two also lend their vocabularies to the tiny ones.
@@ -18,11 +20,11 @@ NO_ENGINE := --no-default-features --features fetch
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test lint debug bench install clean setup model test-models
+.PHONY: help run build test lint debug bench fuzz install clean setup model test-models
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo 'Variables: MODEL=NAME-OR-PATH, ARGS="flags of callme", CALLME_CPU=x86-64-v3 (see tools/cpu-flags.sh)'
+	@echo 'Variables: MODEL=NAME-OR-PATH, ARGS="flags of callme", MINUTES=20, CALLME_CPU=x86-64-v3 (see tools/cpu-flags.sh)'
 
 run: build model ## Set up, build, fetch a model where none is, turn data/input into data/output/function_calls.json
 	@$(callme)
@@ -52,6 +54,9 @@ bench: build model ## Time the main job on data/input, and measure the coverage 
 	@python3 tools/bench.py $(callme) --output "$(TARGET)/bench.json" --quiet
 	@if test -d ../shared/data/jsonschema/maskbench; then $(CARGO) bench --locked --bench coverage; \
 	else echo "no ../shared/data/jsonschema/maskbench: the coverage of JSON Schema is not measured"; fi
+
+fuzz: setup ## Fuzz schemas, GBNF and the recognizer, MINUTES=20 each at once (nightly, cargo-fuzz)
+	@tests/fuzz/run.sh $(MINUTES)
 
 install: setup ## Install callme into cargo's bin folder
 	@$(CARGO) install --path . --locked

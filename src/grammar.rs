@@ -285,6 +285,28 @@ impl Class {
     pub fn is_negated(&self) -> bool {
         self.negated
     }
+
+    /// Whether there is no code point in it; surrogates are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        if !self.negated {
+            return self.ranges.iter().all(|(first, last)| first > last);
+        }
+        let mut ranges = self.ranges.clone();
+        ranges.sort_unstable();
+        // The first code point that may be in none of the ranges.
+        let mut next = 0;
+        for (first, last) in ranges {
+            if u32::from(first) > next {
+                return false;
+            }
+            next = next.max(u32::from(last) + 1);
+            if next == 0xd800 {
+                next = 0xe000;
+            }
+        }
+        next > u32::from(char::MAX)
+    }
 }
 
 /// How many times: `min` to `max`, both included; no `max` means any number.

@@ -32,6 +32,7 @@ mod prompt;
 mod properties;
 mod readme;
 mod recognize;
+mod regressions;
 mod schema;
 mod suite;
 mod tidy;

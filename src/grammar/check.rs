@@ -41,7 +41,7 @@ fn parts(expr: &Expr, rule: &RuleName) -> Result<(), GrammarError> {
     let empty = match expr {
         Expr::Literal(text) => text.is_empty(),
         Expr::Class(class) => {
-            class.ranges().is_empty() || class.ranges().iter().any(|(first, last)| first > last)
+            class.is_empty() || class.ranges().iter().any(|(first, last)| first > last)
         }
         Expr::Choice(parts) => parts.is_empty(),
         Expr::Concat(_) | Expr::Rule(_) | Expr::Repeat(..) => false,

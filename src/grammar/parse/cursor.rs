@@ -171,7 +171,12 @@ impl<'a> Cursor<'a> {
             // Only code points that no text has.
             (false, true) => Err(Trouble { at: open, problem: Problem::NotACharacter(0xd800) }),
             (true, true) => Ok(Class::any()),
-            (true, false) => Ok(Class::but(&ranges)),
+            (true, false) => match Class::but(&ranges) {
+                class if class.is_empty() => {
+                    Err(Trouble { at: open, problem: Problem::EmptyClass })
+                }
+                class => Ok(class),
+            },
             (false, false) => Ok(Class::of(&ranges)),
         }
     }

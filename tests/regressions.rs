@@ -1,0 +1,79 @@
+//! A test for each bug that was found after its code was thought right, named for it.
+
+use call_me_maybe::grammar::check::check;
+use call_me_maybe::grammar::recognize::Recognizer;
+use call_me_maybe::grammar::{Class, Expr, Grammar, Rule, RuleName, parse, print};
+
+/// A GBNF text is read as rules of at most so many bytes, which take and refuse these texts.
+#[track_caller]
+fn check_gbnf(text: &str, n_bytes: usize, taken: &[&str], refused: &[&str]) {
+    let grammar = parse::gbnf(text, None).unwrap();
+    let printed = print::gbnf(&grammar);
+    assert!(printed.len() <= n_bytes, "{} bytes", printed.len());
+    assert_eq!(parse::gbnf(&printed, None).unwrap(), grammar);
+    let start = Recognizer::new(&grammar).unwrap();
+    for (text, expected) in
+        taken.iter().map(|text| (text, true)).chain(refused.iter().map(|text| (text, false)))
+    {
+        let mut at = start.clone();
+        assert_eq!(at.push_all(text.as_bytes()).is_ok() && at.can_end(), expected, "{text}");
+    }
+}
+
+/// Each level was written out twice: 24 levels, 300 bytes, took 4 GB.
+#[test]
+fn nested_repetitions_of_what_may_be_empty_double_at_each_level() {
+    for n_levels in [3, 12, 24, 120] {
+        let nested = (0..n_levels).fold("\"z\"".to_owned(), |s, _| format!("(\"a\"? {s}*)"));
+        check_gbnf(
+            &format!("root ::= {nested}"),
+            200 * (n_levels + 1),
+            &["", "a", "z", "aaz", "azzaza"],
+            &["b", "azb"],
+        );
+    }
+}
+
+/// Each of n productions had up to n parts.
+#[test]
+fn a_long_concatenation_of_what_may_be_empty_grows_with_its_square() {
+    let parts: String = (0..4000).map(|n| ["\"a\"? ", "\"b\"? "][n % 2]).collect();
+    let text = format!("root ::= x*\nx ::= {parts}");
+    check_gbnf(&text, 400_000, &["", "ab", "ba", "bbaab"], &["abc"]);
+}
+
+/// The recognizer took what stands before such a class, and there was no way on.
+#[test]
+fn a_class_that_leaves_out_all_is_empty() {
+    for (ranges, expected) in [
+        (&[('\0', char::MAX)][..], true),
+        (&[('\u{e000}', char::MAX), ('\0', '\u{d7ff}')], true),
+        (&[('b', char::MAX), ('\0', 'c')], true),
+        (&[('b', char::MAX), ('\0', '`')], false),
+        (&[('\0', '\u{10fffe}')], false),
+        (&[], false),
+    ] {
+        assert_eq!(Class::but(ranges).is_empty(), expected, "{ranges:?}");
+    }
+    let class = Expr::Class(Class::but(&[('\0', char::MAX)]));
+    let root = Rule::new(RuleName::root(), Expr::literal("a").then(class));
+    let error = check(&Grammar::new(vec![root]).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "the rule root has an empty part");
+    let error = parse::gbnf(r#"root ::= "a" [^\u0000-\U0010FFFF]"#, None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 1, column 14: an empty class matches no character; write \"\" for nothing or . for any character"
+    );
+}
+
+/// They were printed as `""` and read back as other rules.
+#[test]
+fn repetitions_of_nothing_stay_as_empty_parts() {
+    for text in [
+        "root ::= a*.\na ::=",
+        "root ::= (a*){2} .\na ::= \"\"",
+        "root ::= (a* .)\na ::= b*\nb ::=",
+    ] {
+        assert_eq!(print::gbnf(&parse::gbnf(text, None).unwrap()), "root ::= .\n", "{text}");
+    }
+}

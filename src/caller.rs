@@ -36,18 +36,18 @@ impl FunctionSet {
     /// A function whose schema cannot be expressed stays a choice; a request that chooses it fails. With
     /// `lenient` what cannot be expressed is left to the validator instead.
     ///
-    /// llama.cpp holds the text to all that the schemas allow; our recognizer leaves out keys that they
-    /// do not declare, which a model would only make up.
+    /// Keys that the definitions do not declare are left out: a model would only make them up, and the grammar
+    /// is smaller without them.
     ///
     /// # Errors
     /// [`GrammarError`] where there is no function, or the set is beyond a limit.
     pub fn compile(functions: Vec<FunctionDef>, lenient: bool) -> Result<Self, GrammarError> {
         let unsupported = if lenient { Unsupported::Widen } else { Unsupported::Keep };
-        let legal = Options { unsupported, undeclared: Undeclared::Allow };
-        let declared = Options { unsupported, undeclared: Undeclared::Omit };
-        let gbnf = print::gbnf(&lower::calls(&functions, legal)?.grammar);
-        let start = Recognizer::new(&lower::calls(&functions, declared)?.grammar)?;
-        let validator = Validator::new(&functions, legal);
+        let options = Options { unsupported, undeclared: Undeclared::Omit };
+        let calls = lower::calls(&functions, options)?;
+        let start = Recognizer::new(&calls.grammar)?;
+        let gbnf = print::gbnf(&calls.grammar);
+        let validator = Validator::new(&functions, options);
         Ok(Self { functions, gbnf, start, validator, prefix: None })
     }
 

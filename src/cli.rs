@@ -191,7 +191,8 @@ pub struct RunArgs {
     /// [[FIRST, LAST]], "negated"}}, {"rule": NAME}, {"concat": [EXPR]},
     /// {"choice": [EXPR]} and {"repeat": {"expr", "min", "max"}}. A function
     /// whose schema has no grammar is a comment in it, and the exit status is
-    /// then 1.
+    /// then 1. Keys that a schema allows without declaring them are in it; a
+    /// run leaves them out.
     /// [default: off; the format, gbnf]
     #[arg(
         long,

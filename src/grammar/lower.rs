@@ -107,10 +107,7 @@ pub fn calls(functions: &[FunctionDef], options: Options) -> Result<CallGrammar,
         let name = function.name.as_str().escape_debug();
         let _span = tracing::info_span!("function", %name).entered();
         let lowered = parse(function, options).and_then(|schema| {
-            // A set is lowered twice; once is enough to tell.
-            if options.undeclared == Undeclared::Allow {
-                schema.tell(function);
-            }
+            schema.tell(function);
             widened.extend(schema.widened().iter().map(|e| (function.name.clone(), e.clone())));
             lower.function(function, &schema)
         });

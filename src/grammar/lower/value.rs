@@ -127,8 +127,14 @@ impl<'s> Values<'_, 's> {
     }
 
     fn alternatives(&mut self, id: NodeId, name: &RuleName) -> Result<Expr, SchemaError> {
+        let outer = std::mem::replace(&mut self.at, id);
+        let expr = self.alternatives_here(id, name)?;
+        self.at = outer;
+        Ok(expr)
+    }
+
+    fn alternatives_here(&mut self, id: NodeId, name: &RuleName) -> Result<Expr, SchemaError> {
         let node: &'s Node = self.schema.node(id);
-        self.at = id;
         if node.any {
             return Ok(self.lower.lexical(Lexical::Value));
         }

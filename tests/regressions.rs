@@ -1,8 +1,29 @@
 //! A test for each bug that was found after its code was thought right, named for it.
 
+use call_me_maybe::definitions::{FunctionDef, FunctionName};
 use call_me_maybe::grammar::check::check;
+use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::recognize::Recognizer;
 use call_me_maybe::grammar::{Class, Expr, Grammar, Rule, RuleName, parse, print};
+use call_me_maybe::validate::Validator;
+
+/// The grammar of the schema and the validator take and refuse the same values.
+#[track_caller]
+fn check_schema(schema: &str, taken: &[&str], refused: &[&str]) {
+    let name = FunctionName::new("f").unwrap();
+    let functions = [FunctionDef::new(name, None, &serde_json::from_str(schema).unwrap())];
+    let start = Recognizer::new(&calls(&functions, Options::LEGAL).unwrap().grammar).unwrap();
+    let validator = Validator::new(&functions, Options::LEGAL);
+    for (value, expected) in
+        taken.iter().map(|value| (value, true)).chain(refused.iter().map(|value| (value, false)))
+    {
+        let call = format!(r#"{{"name": "f", "arguments": {value}}}"#);
+        let mut at = start.clone();
+        let is_taken = at.push_all(call.as_bytes()).is_ok() && at.can_end();
+        assert_eq!(is_taken, expected, "{schema}: {value}");
+        assert_eq!(validator.validate(&call).is_ok(), expected, "{schema}: {value}: validated");
+    }
+}
 
 /// A GBNF text is read as rules of at most so many bytes, which take and refuse these texts.
 #[track_caller]
@@ -76,4 +97,23 @@ fn repetitions_of_nothing_stay_as_empty_parts() {
     ] {
         assert_eq!(print::gbnf(&parse::gbnf(text, None).unwrap()), "root ::= .\n", "{text}");
     }
+}
+
+/// They were taken as if the draft had them, and so `items` for those after the first, and `contains` for no
+/// condition.
+#[test]
+fn prefix_items_and_min_contains_of_a_later_draft_widened_an_older_one() {
+    let draft = r#""$schema": "http://json-schema.org/draft-07/schema#", "type": "array""#;
+    check_schema(
+        &format!(
+            r#"{{{draft}, "prefixItems": [{{"type": "number"}}], "items": {{"minimum": 2, "type": "integer"}}}}"#
+        ),
+        &["[]", "[2]", "[3, 4]"],
+        &["[1]", "[2, 1]"],
+    );
+    check_schema(
+        &format!(r#"{{{draft}, "contains": {{"type": "null"}}, "minContains": 0, "maxItems": 2}}"#),
+        &["[null]", "[1, null]"],
+        &["[]", "[1]"],
+    );
 }

@@ -12,7 +12,7 @@ use super::constraint::{
     Array, Atom, Constraint, Contains, Goal, MAX_ALTERNATIVES, Members, Numbers, Object, Some_,
     Strings, Trouble, both, goal, number_text,
 };
-use super::document::Document;
+use super::document::{Document, Draft};
 use super::read::{self, count, list, map_of, number, strings, types};
 use super::{
     MAX_DEPTH, Options, SchemaError, SchemaProblem, Undeclared, error, error_at, malformed,
@@ -500,6 +500,12 @@ impl<'a> Compiler<'a> {
         }
         if let Some(items) = map.get(rest_key) {
             array.items = self.goal(source, items, &[rest_key], true);
+            // An older draft has no `prefixItems`, so that its `items` are all items.
+            if rest_key == "items" && self.document.draft < Draft::Draft202012 {
+                for first in &mut array.prefix {
+                    *first = goal(first.iter().chain(array.items.iter()).copied());
+                }
+            }
         }
         if let Some(value) = map.get("minItems") {
             array.min = count(value, "minItems", pointer)?;
@@ -518,10 +524,12 @@ impl<'a> Compiler<'a> {
         if let Some(contains) = map.get("contains") {
             let bound =
                 |key: &str| map.get(key).map(|value| count(value, key, pointer)).transpose();
+            let min = bound("minContains")?.unwrap_or(1);
             array.contains.push(Contains {
                 goal: self.goal(source, contains, &["contains"], true),
                 not: self.goal(source, contains, &["contains"], false),
-                min: bound("minContains")?.unwrap_or(1),
+                // Up to draft 7 there is no `minContains`, which alone makes `contains` hold without an item.
+                min: if self.document.draft <= Draft::Draft7 { min.max(1) } else { min },
                 max: bound("maxContains")?,
                 error: Rc::new(error("contains", pointer, SchemaProblem::Unsupported)),
             });

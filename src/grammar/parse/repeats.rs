@@ -67,9 +67,15 @@ impl Rewrite {
     fn repeats(&mut self, expr: &mut Expr) {
         match expr {
             Expr::Literal(_) | Expr::Class(_) | Expr::Rule(_) => {}
-            Expr::Choice(parts) => parts.iter_mut().for_each(|part| self.repeats(part)),
+            Expr::Choice(parts) => {
+                for part in parts {
+                    self.repeats(part);
+                }
+            }
             Expr::Concat(parts) => {
-                parts.iter_mut().for_each(|part| self.repeats(part));
+                for part in &mut *parts {
+                    self.repeats(part);
+                }
                 // A repetition of nothing at all is gone, as the parser leaves out what is empty.
                 parts.retain(|part| *part != Expr::nothing());
                 if let [_] = parts.as_slice() {

@@ -188,8 +188,8 @@ pub struct RunArgs {
     /// llama.cpp's notation; svg a railroad diagram, for a browser; json the
     /// rules as data: {"rules": [{"name", "comment", "argument", "expr"}]},
     /// an expr being one of {"literal": TEXT}, {"class": {"ranges":
-    /// [[FIRST, LAST]], "negated"}}, {"rule": NAME}, {"concat": [EXPR]},
-    /// {"choice": [EXPR]} and {"repeat": {"expr", "min", "max"}}. A function
+    /// [[FIRST, LAST]], "negated"}}, {"rule": NAME}, {"concat": LIST},
+    /// {"choice": LIST} and {"repeat": {"expr", "min", "max"}}. A function
     /// whose schema has no grammar is a comment in it, and the exit status is
     /// then 1. Keys that a schema allows without declaring them are in it; a
     /// run leaves them out.

@@ -481,13 +481,13 @@ impl SchemaProblem {
 /// [`SchemaError`] names the keyword that cannot be expressed and its JSON pointer.
 pub fn parse(schema: &Value, options: Options) -> Result<Schema, SchemaError> {
     let (mut compiler, root) = Compiler::new(schema, options);
-    let nodes = flatten(&mut compiler, &root, options.undeclared);
+    let places = flatten(&mut compiler, &root, options.undeclared);
     let notes = Notes {
         n_unknown: compiler.n_unknown,
         near_misses: compiler.near_misses,
         widened: compiler.widened,
     };
-    Ok(Schema { nodes: nodes?, notes })
+    Ok(Schema { nodes: places?, notes })
 }
 
 fn error(keyword: &str, pointer: &str, reason: SchemaProblem) -> SchemaError {

@@ -4,9 +4,9 @@
 //! then does not keep, or what makes it fail later, is an error here: a bound that it widens, a
 //! rule defined twice, an undefined name, left recursion. Rules that `root` does not lead to are
 //! dropped, and a repetition without end of what may be empty becomes one of the same language
-//! that is not ambiguous ([`repeats`]).
+//! that is not ambiguous (`repeats`).
 //!
-//! **Invariant:** a grammar that is returned passes [`check::check`] and has the language that
+//! **Invariant:** a grammar that is returned passes [`super::check::check`] and has the language that
 //! llama.cpp gives the text.
 //! **Invariant:** no text makes this module panic, and the depth of its recursion is at most
 //! [`NESTING_LIMIT`].

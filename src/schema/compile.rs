@@ -255,7 +255,7 @@ impl<'a> Compiler<'a> {
         if let Some(value) = map.get("const") {
             whole = whole.and(&self.listed(&[value]));
         }
-        let numbers = Some(self.numbers(map, &pointer)?);
+        let numbers = Some(Self::numbers(map, &pointer)?);
         let strings = Some(self.strings(map, &pointer)?);
         let object = Some(self.object(map, source, &pointer)?);
         let own = Constraint {
@@ -268,7 +268,7 @@ impl<'a> Compiler<'a> {
         whole = whole.and(&own);
         whole = self.dependents(map, source, &pointer, whole)?;
         whole = self.applied(map, source, &pointer, whole)?;
-        self.unevaluated(map, source, &pointer, whole)
+        Ok(self.unevaluated(map, source, &pointer, whole))
     }
 
     /// Passes over what asserts nothing, and refuses the keywords that no version of this compiler
@@ -399,11 +399,7 @@ impl<'a> Compiler<'a> {
         whole
     }
 
-    fn numbers(
-        &self,
-        map: &'a Map<String, Value>,
-        pointer: &str,
-    ) -> Result<Numbers<'a>, SchemaError> {
+    fn numbers(map: &'a Map<String, Value>, pointer: &str) -> Result<Numbers<'a>, SchemaError> {
         let mut numbers = Numbers::default();
         let boolean = |key: &str| map.get(key).and_then(Value::as_bool);
         for (key, exclusive_key) in
@@ -735,7 +731,7 @@ impl<'a> Compiler<'a> {
         source: usize,
         pointer: &str,
         mut whole: Constraint<'a>,
-    ) -> Result<Constraint<'a>, Stop> {
+    ) -> Constraint<'a> {
         if let Some(schema) = map.get("unevaluatedProperties") {
             let others = self.goal(source, schema, &["unevaluatedProperties"], true);
             for object in whole.objects.iter_mut().filter(|_| !others.is_empty()) {
@@ -777,7 +773,7 @@ impl<'a> Compiler<'a> {
                 whole.arrays.retain(|array| array.max.is_none_or(|max| array.min <= max));
             }
         }
-        Ok(whole)
+        whole
     }
 
     fn reference(
@@ -836,7 +832,7 @@ impl<'a> Compiler<'a> {
         if let Some(value) = map.get("const") {
             either = either.or(unlisted(&[value], "const", &pointer));
         }
-        either = either.or(self.not_numbers(map, &pointer)?);
+        either = either.or(Self::not_numbers(map, &pointer)?);
         either = either.or(self.not_strings(map, &pointer)?);
         either = either.or(self.not_arrays(map, source, &pointer)?);
         either = either.or(self.not_objects(map, source, &pointer)?);
@@ -844,11 +840,10 @@ impl<'a> Compiler<'a> {
     }
 
     fn not_numbers(
-        &self,
         map: &'a Map<String, Value>,
         pointer: &str,
     ) -> Result<Constraint<'a>, SchemaError> {
-        let numbers = self.numbers(map, pointer)?;
+        let numbers = Self::numbers(map, pointer)?;
         let mut all = Constraint::none();
         for interval in read::outside(&numbers.interval) {
             all.numbers.push(Numbers { interval, ..Numbers::default() });
@@ -1181,7 +1176,7 @@ fn strings_can_be(strings: &Strings) -> bool {
 }
 
 /// The object has this member.
-fn with_member<'a>(name: &'a str, goal_of: Goal) -> Object<'a> {
+fn with_member(name: &str, goal_of: Goal) -> Object<'_> {
     let members = Members {
         properties: vec![(name, goal_of)],
         patterns: Vec::new(),

@@ -103,7 +103,7 @@ fn add<T: And>(all: &mut Vec<T>, one: T) {
     all.push(one);
 }
 
-impl<'a> Constraint<'a> {
+impl Constraint<'_> {
     pub(super) fn any() -> Self {
         Self {
             null: true,

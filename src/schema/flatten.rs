@@ -33,8 +33,8 @@ pub(super) struct Flattener<'c, 'a> {
     nodes: Vec<Node>,
 }
 
-pub(super) fn flatten<'a>(
-    compiler: &mut Compiler<'a>,
+pub(super) fn flatten(
+    compiler: &mut Compiler<'_>,
     root: &Goal,
     undeclared: Undeclared,
 ) -> Result<Vec<Node>, SchemaError> {
@@ -119,7 +119,7 @@ impl<'a> Flattener<'_, 'a> {
             return Ok(node);
         }
         self.widen_scalars(&constraint)?;
-        self.numbers(&constraint, &mut node)?;
+        Self::numbers(&constraint, &mut node)?;
         node.strings = strings(&constraint.strings)?;
         for array in &constraint.arrays {
             self.array(array, &mut node)?;
@@ -142,7 +142,7 @@ impl<'a> Flattener<'_, 'a> {
         numbers.chain(strings).try_for_each(|error| self.compiler.widen(error))
     }
 
-    fn numbers(&mut self, all: &Constraint<'a>, node: &mut Node) -> Result<(), SchemaError> {
+    fn numbers(all: &Constraint<'a>, node: &mut Node) -> Result<(), SchemaError> {
         let decimal = |numbers: &constraint::Numbers| {
             numbers.typed && numbers.integer != Some(true) && numbers.listed.is_none()
         };
@@ -251,7 +251,7 @@ impl<'a> Flattener<'_, 'a> {
             texts.extend(allowed.then(|| text.to_owned()));
         }
         let mut node = Node::default();
-        self.numbers(&constraint, &mut node)?;
+        Self::numbers(&constraint, &mut node)?;
         for numbers in &node.numbers {
             let found = match numbers {
                 Numbers::Listed(texts) => {
@@ -370,11 +370,12 @@ impl<'a> Flattener<'_, 'a> {
         let mut allowed = if plain { Dfa::empty() } else { all_but.language() };
         for goal in &object.names {
             let constraint = self.all(goal)?;
-            let mut names = Dfa::empty();
+            let mut any_of = Dfa::empty();
             for strings in strings(&constraint.strings)? {
-                names = names.union(&strings.language().map_err(too_large)?).map_err(too_large)?;
+                any_of =
+                    any_of.union(&strings.language().map_err(too_large)?).map_err(too_large)?;
             }
-            allowed = allowed.intersect(&names).map_err(too_large)?;
+            allowed = allowed.intersect(&any_of).map_err(too_large)?;
         }
         let wanted = object.min.max(object.required.len());
         let mut found: Vec<Others> = Vec::new();

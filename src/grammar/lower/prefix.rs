@@ -22,10 +22,12 @@ pub(super) fn factored(
         let all = texts.into_iter().map(|(text, rest)| followed(&text, rest)).collect();
         return one_of(all);
     }
-    let all: Vec<(&str, &Option<Expr>)> =
-        texts.iter().map(|(t, rest)| (t.as_str(), rest)).collect();
+    let all: Vec<Text> = texts.iter().map(|(t, rest)| (t.as_str(), rest)).collect();
     group(&all, 0, name, names, rules)
 }
+
+/// A text, and what belongs to it.
+type Text<'t> = (&'t str, &'t Option<Expr>);
 
 fn followed(text: &str, rest: Option<Expr>) -> Expr {
     match rest {
@@ -41,26 +43,26 @@ pub(super) fn one_of(mut all: Vec<Expr>) -> Expr {
 }
 
 fn group(
-    texts: &[(&str, &Option<Expr>)],
+    texts: &[Text<'_>],
     nesting: usize,
     name: &RuleName,
     names: &mut Names,
     rules: &mut Vec<Rule>,
 ) -> Expr {
     // In the order in which each first character is met.
-    let mut groups: Vec<(Option<char>, Vec<(&str, &Option<Expr>)>)> = Vec::new();
+    let mut groups: Vec<Vec<Text>> = Vec::new();
     let mut at: rustc_hash::FxHashMap<Option<char>, usize> = rustc_hash::FxHashMap::default();
     for &(text, rest) in texts {
         let first = text.chars().next();
         let index = *at.entry(first).or_insert_with(|| {
-            groups.push((first, Vec::new()));
+            groups.push(Vec::new());
             groups.len() - 1
         });
-        groups[index].1.push((text, rest));
+        groups[index].push((text, rest));
     }
     let mut productions = Vec::new();
     let mut ends_here = false;
-    for (_, members) in groups {
+    for members in groups {
         if let [(text, rest)] = members.as_slice() {
             if text.is_empty() && rest.is_none() {
                 ends_here = true;
@@ -70,7 +72,7 @@ fn group(
             continue;
         }
         let shared = common(&members);
-        let inner: Vec<(&str, &Option<Expr>)> =
+        let inner: Vec<Text> =
             members.iter().map(|(text, rest)| (&text[shared..], *rest)).collect();
         let head = &members[0].0[..shared];
         let rest = if nesting >= MAX_NESTING {
@@ -88,7 +90,7 @@ fn group(
 }
 
 /// Bytes that all of the texts begin with.
-fn common(texts: &[(&str, &Option<Expr>)]) -> usize {
+fn common(texts: &[Text<'_>]) -> usize {
     let first = texts[0].0;
     let shared = texts[1..].iter().fold(first.len(), |shared, (text, _)| {
         first[..shared]

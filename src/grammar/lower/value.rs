@@ -230,7 +230,7 @@ impl<'s> Values<'_, 's> {
                 let bad = self.value(*bad, name, "other")?;
                 self.contains(array, (good, bad), (*min, *max), name)?
             }
-            Items::Distinct(values) => self.distinct(array, values, name)?,
+            Items::Distinct(values) => self.distinct(array, values, name),
             Items::Each(id)
                 if self.schema.node(*id).any
                     && array.prefix.is_empty()
@@ -317,16 +317,11 @@ impl<'s> Values<'_, 's> {
             states.rows.push(Row { ways, comma: n > 0, ends });
             done += 1;
         }
-        Ok(self.rows(states.rows, start, name))
+        Ok(self.rows(&states.rows, start, name))
     }
 
     /// Items of which no two are the same: a rule for each set of those that are used.
-    fn distinct(
-        &mut self,
-        array: &Array,
-        values: &[String],
-        name: &RuleName,
-    ) -> Result<Option<Expr>, SchemaError> {
+    fn distinct(&mut self, array: &Array, values: &[String], name: &RuleName) -> Option<Expr> {
         let mut states = States::new();
         let start = states.id(0_u32);
         let mut done = 0;
@@ -343,11 +338,11 @@ impl<'s> Values<'_, 's> {
             states.rows.push(Row { ways, comma: n > 0, ends: n >= array.min });
             done += 1;
         }
-        Ok(self.rows(states.rows, start, name))
+        self.rows(&states.rows, start, name)
     }
 
     /// The rules of a table of states that each read one item; `None` for nothing at all.
-    fn rows(&mut self, rows: Vec<Row>, start: usize, name: &RuleName) -> Option<Expr> {
+    fn rows(&mut self, rows: &[Row], start: usize, name: &RuleName) -> Option<Expr> {
         // Only a state that leads to an end is of use.
         let mut useful: Vec<bool> = rows.iter().map(|row| row.ends).collect();
         let mut changed = true;
@@ -423,7 +418,7 @@ impl<'s> Values<'_, 's> {
         }
         let other = self.others(object, name, arguments)?;
         let inside = if object.min > 0 || object.max.is_some() {
-            self.counted(object, members, other, name)?
+            self.counted(object, members, other.as_ref(), name)?
         } else {
             self.members(object, members, other, name)
         };
@@ -552,7 +547,7 @@ impl<'s> Values<'_, 's> {
         &mut self,
         object: &Object,
         members: Vec<Expr>,
-        other: Option<Expr>,
+        other: Option<&Expr>,
         name: &RuleName,
     ) -> Result<Option<Expr>, SchemaError> {
         let n = members.len();
@@ -567,7 +562,7 @@ impl<'s> Values<'_, 's> {
         for count in 0..=most {
             let least = object.min.saturating_sub(count);
             let room = object.max.map(|max| max - count);
-            after.push(match &other {
+            after.push(match other {
                 None => (least == 0).then_some(None),
                 Some(_) if room == Some(0) => (least == 0).then_some(None),
                 Some(other) if count > 0 => {

@@ -5,13 +5,13 @@
 //! computed once and kept: the tokens that are taken, and the places at which a token leaves the
 //! state's part. From these on the walk goes under the stack of the moment.
 //!
-//! Inside a string nearly all tokens are taken. Those of up to [`SAFE_CHARS`] characters that are
+//! Inside a string nearly all tokens are taken. Those of up to `SAFE_CHARS` characters that are
 //! neither quotes, backslashes nor controls are known before: where a state takes any text of such
 //! characters, only the others are walked.
 //!
 //! **Invariant:** a mask has a token's bit exactly if the recognizer accepts the token's bytes;
 //! a token without bytes is in no mask.
-//! **Invariant:** what is kept is bounded: [`KEPT_BYTES`] for states and [`KEPT_MASKS`] whole masks
+//! **Invariant:** what is kept is bounded: `KEPT_BYTES` for states and `KEPT_MASKS` whole masks
 //! for each compiled grammar.
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -339,7 +339,7 @@ pub struct CheckArgs {
 
     /// A model whose vocabulary the grammar's tokens are of
     ///
-    /// Needed only for a grammar with tokens, <think> or <[1000]>; the
+    /// Needed only for a grammar with token terminals; the
     /// weights are not read.
     /// [default: none]
     #[arg(long, value_name = "NAME-OR-PATH", requires = "grammar", verbatim_doc_comment)]

@@ -81,11 +81,11 @@ fn a_value_that_is_cut_and_a_function_that_cannot_be_called_are_told() {
     let prompts = r#"[
         {"prompt": "Note it", "functions": [{"name": "fn_note", "parameters": {"text": {"type": "string"}}}]},
         {"prompt": "Bad", "id": "u1",
-            "functions": [{"name": "fn_bad", "parameters": {"text": {"type": "string", "pattern": "^a$"}}}]},
+            "functions": [{"name": "fn_bad", "parameters": {"text": {"type": "string", "disallow": "null"}}}]},
         {"prompt": "Stop", "functions": [{"name": "fn_stop", "parameters": {}}]}
     ]"#;
     let cut = r#"the value of "text" was cut at 2 tokens (--max-value-tokens)"#;
-    let bad = r#""fn_bad" cannot be called: /1/functions/0/parameters/text/pattern: "pattern" is not supported"#;
+    let bad = r#""fn_bad" cannot be called: /1/functions/0/parameters/text/disallow: "disallow" is not supported"#;
     let stderr = format!(
         "prompt 1 \"Note it\": {cut}\nprompt 2 \"Bad\": {bad}\n3 calls in … s, … calls a second; 1 failed; 1 cut at a limit; written to calls.jsonl\n"
     );

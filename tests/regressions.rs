@@ -10,10 +10,15 @@ use call_me_maybe::validate::Validator;
 /// The grammar of the schema and the validator take and refuse the same values.
 #[track_caller]
 fn check_schema(schema: &str, taken: &[&str], refused: &[&str]) {
+    check_schema_with(Options::LEGAL, schema, taken, refused);
+}
+
+#[track_caller]
+fn check_schema_with(options: Options, schema: &str, taken: &[&str], refused: &[&str]) {
     let name = FunctionName::new("f").unwrap();
     let functions = [FunctionDef::new(name, None, &serde_json::from_str(schema).unwrap())];
-    let start = Recognizer::new(&calls(&functions, Options::LEGAL).unwrap().grammar).unwrap();
-    let validator = Validator::new(&functions, Options::LEGAL);
+    let start = Recognizer::new(&calls(&functions, options).unwrap().grammar).unwrap();
+    let validator = Validator::new(&functions, options);
     for (value, expected) in
         taken.iter().map(|value| (value, true)).chain(refused.iter().map(|value| (value, false)))
     {
@@ -115,5 +120,23 @@ fn prefix_items_and_min_contains_of_a_later_draft_widened_an_older_one() {
         &format!(r#"{{{draft}, "contains": {{"type": "null"}}, "minContains": 0, "maxItems": 2}}"#),
         &["[null]", "[1, null]"],
         &["[]", "[1]"],
+    );
+}
+
+/// In a run the last branch was taken for one of strings alone, and so for one that meets no boolean.
+#[test]
+fn one_of_took_an_implied_type_for_all_that_a_branch_allows() {
+    let strings =
+        r#"{"type": ["boolean", "string"], "oneOf": [{"type": "boolean"}, {"pattern": "^a"}]}"#;
+    check_schema_with(Options::DECLARED, strings, &[r#""a""#], &["false", "true", r#""b""#]);
+    let inside = r#"{"type": "object", "required": ["k"], "oneOf": [
+        {"properties": {"k": {"type": ["null", "integer"]}}},
+        {"properties": {"k": {"minimum": 3}}}
+    ]}"#;
+    check_schema_with(
+        Options::DECLARED,
+        inside,
+        &[r#"{"k": 2}"#, r#"{"k": 3.5}"#],
+        &[r#"{"k": null}"#, r#"{"k": 3}"#],
     );
 }

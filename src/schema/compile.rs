@@ -41,6 +41,8 @@ struct Source<'a> {
     schema: &'a Value,
     pointer: String,
     depth: usize,
+    /// Whether `properties` without `type` means an object, and `items` an array.
+    types_are_implied: bool,
 }
 
 enum Entry<'a> {
@@ -52,13 +54,13 @@ enum Entry<'a> {
 pub(super) struct Compiler<'a> {
     document: Document<'a>,
     sources: Vec<Source<'a>>,
-    by_address: FxHashMap<*const Value, usize>,
+    by_address: FxHashMap<(*const Value, bool), usize>,
     values: Vec<&'a Value>,
     compiled: FxHashMap<(usize, bool), Entry<'a>>,
     joined: FxHashMap<Goal, Rc<Constraint<'a>>>,
     possible: FxHashMap<Goal, bool>,
     languages: FxHashMap<&'a str, Result<Rc<Dfa>, SchemaProblem>>,
-    /// Whether `properties` without `type` means an object, and `items` an array.
+    /// Whether types are implied where nothing asks for all that a schema allows.
     types_are_implied: bool,
     /// Whether what cannot be expressed is left to the validator.
     lenient: bool,
@@ -88,23 +90,37 @@ impl<'a> Compiler<'a> {
             n_unknown: 0,
             near_misses: Vec::new(),
         };
-        let source = compiler.source(root, String::new(), 0);
+        let source = compiler.source(root, String::new(), 0, compiler.types_are_implied);
         (compiler, goal([Atom::Schema { source, holds: true }]))
     }
 
-    fn source(&mut self, schema: &'a Value, pointer: String, depth: usize) -> usize {
-        *self.by_address.entry(std::ptr::from_ref(schema)).or_insert_with(|| {
-            self.sources.push(Source { schema, pointer, depth });
+    fn source(
+        &mut self,
+        schema: &'a Value,
+        pointer: String,
+        depth: usize,
+        types_are_implied: bool,
+    ) -> usize {
+        let key = (std::ptr::from_ref(schema), types_are_implied);
+        *self.by_address.entry(key).or_insert_with(|| {
+            self.sources.push(Source { schema, pointer, depth, types_are_implied });
             self.sources.len() - 1
         })
     }
 
+    /// The number of the same schema with all that it allows: no type is implied in it.
+    fn in_full(&mut self, source: usize) -> usize {
+        let Source { schema, pointer, depth, .. } = &self.sources[source];
+        let (schema, pointer, depth) = (*schema, pointer.clone(), *depth);
+        self.source(schema, pointer, depth, false)
+    }
+
     /// The number of a schema that stands inside another.
     fn inside(&mut self, outer: usize, schema: &'a Value, path: &[&str]) -> usize {
-        let Source { pointer, depth, .. } = &self.sources[outer];
-        let depth = depth + 1;
+        let Source { pointer, depth, types_are_implied, .. } = &self.sources[outer];
+        let (depth, types_are_implied) = (depth + 1, *types_are_implied);
         let pointer = path.iter().fold(pointer.clone(), |pointer, key| child(&pointer, key));
-        self.source(schema, pointer, depth)
+        self.source(schema, pointer, depth, types_are_implied)
     }
 
     /// What a value must meet for a schema to hold, or not to hold.
@@ -244,7 +260,7 @@ impl<'a> Compiler<'a> {
             }
         }
         self.note_unknown(map, &pointer)?;
-        let mut whole = self.typed(map, &pointer)?;
+        let mut whole = Self::typed(map, &pointer, self.sources[source].types_are_implied)?;
         if whole.is_none() {
             return Ok(whole);
         }
@@ -290,13 +306,13 @@ impl<'a> Compiler<'a> {
     }
 
     fn typed(
-        &self,
         map: &Map<String, Value>,
         pointer: &str,
+        types_are_implied: bool,
     ) -> Result<Constraint<'a>, SchemaError> {
         let Some(names) = types(map, pointer)? else {
             let any = Constraint::any();
-            if !self.types_are_implied || map.contains_key("enum") || map.contains_key("const") {
+            if !types_are_implied || map.contains_key("enum") || map.contains_key("const") {
                 return Ok(any);
             }
             let none = Constraint::none;
@@ -706,13 +722,15 @@ impl<'a> Compiler<'a> {
         let mut inner = Vec::new();
         for (index, schema) in branches(map, "oneOf", pointer)? {
             let branch = self.inside(source, schema, &["oneOf", &index]);
-            inner.push((branch, whole.and(&*self.schema(branch, true)?)));
+            // What must not hold is all that the other branches allow, not what is meant by them.
+            let full = self.in_full(branch);
+            inner.push((branch, whole.and(&*self.schema(branch, true)?), self.schema(full, true)?));
         }
         let mut one = Constraint::none();
-        for (at, (_, branch)) in inner.iter().enumerate() {
+        for (at, (_, branch, _)) in inner.iter().enumerate() {
             let mut alone = branch.clone();
-            for (other_at, (other, constraint)) in inner.iter().enumerate() {
-                if other_at != at && self.can_be(&alone.and(constraint), 0) {
+            for (other_at, (other, _, full)) in inner.iter().enumerate() {
+                if other_at != at && self.can_be(&alone.and(full), 0) {
                     alone = alone.and(&*self.schema(*other, false)?);
                 }
             }
@@ -783,7 +801,8 @@ impl<'a> Compiler<'a> {
         reference: &'a Value,
         holds: bool,
     ) -> Result<Rc<Constraint<'a>>, Stop> {
-        let Source { schema, pointer, depth } = &self.sources[source];
+        let Source { schema, pointer, depth, types_are_implied } = &self.sources[source];
+        let types_are_implied = *types_are_implied;
         let Value::String(text) = reference else {
             return Err(malformed(keyword, pointer, "a string", reference).into());
         };
@@ -799,7 +818,7 @@ impl<'a> Compiler<'a> {
         let (pointer, depth) = (child(pointer, keyword), depth + 1);
         let pointer =
             text.strip_prefix('#').filter(|p| p.starts_with('/')).map_or(pointer, str::to_owned);
-        let inner = self.source(target, pointer, depth);
+        let inner = self.source(target, pointer, depth, types_are_implied);
         self.schema(inner, holds)
     }
 

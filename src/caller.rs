@@ -89,7 +89,7 @@ pub enum CallError {
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// The generated text is no valid call.
-    #[error("{}", with_cause(error))]
+    #[error("{}", with_causes(&**error))]
     Validate {
         /// What is wrong with it. No source: it is the message.
         error: Box<ValidateError>,
@@ -98,11 +98,16 @@ pub enum CallError {
     },
 }
 
-fn with_cause(error: &ValidateError) -> String {
-    match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
+/// An error and what caused it, in one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
     }
+    text
 }
 
 impl CallError {

@@ -15,6 +15,8 @@ use call_me_maybe::grammar::print::gbnf;
 use call_me_maybe::grammar::recognize::Recognizer;
 use serde_json::{Value, json};
 
+use crate::llama::Numbers;
+
 /// Grammars of a quick run.
 const N_GRAMMARS: usize = 24;
 /// Tokens of one walk.
@@ -24,18 +26,6 @@ const N_ASKED: usize = 32;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Numbers that look random and are the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 16).unwrap() % n.max(1)
-    }
 }
 
 /// The grammar of definitions; none where none of them is supported.

@@ -1,5 +1,7 @@
 //! The keywords of all drafts of JSON Schema, and what becomes of each.
 
+use serde_json::Value;
+
 /// What becomes of a key of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keyword {
@@ -87,6 +89,48 @@ const ANNOTATIONS: &[&str] = &[
 
 /// Keywords of drafts 3 to 2020-12 that can make a value invalid and that we do not express.
 const ASSERTIONS: &[&str] = &["disallow"];
+
+/// How the value of a keyword holds schemas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// It is one.
+    Schema,
+    /// It is a list of them.
+    List,
+    /// They have names.
+    Named,
+    /// It holds none.
+    Nothing,
+}
+
+impl Holds {
+    pub(crate) fn of(key: &str, value: &Value) -> Self {
+        match (key, value) {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+                | "dependencies",
+                Value::Object(_),
+            ) => Self::Named,
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(_)) => Self::List,
+            (
+                "items"
+                | "additionalItems"
+                | "unevaluatedItems"
+                | "contains"
+                | "additionalProperties"
+                | "unevaluatedProperties"
+                | "propertyNames"
+                | "not"
+                | "if"
+                | "then"
+                | "else"
+                | "contentSchema",
+                _,
+            ) => Self::Schema,
+            _ => Self::Nothing,
+        }
+    }
+}
 
 impl Keyword {
     pub(crate) fn of(key: &str) -> Self {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::keywords::is_keyword;
+use super::keywords::{Holds, is_keyword};
 
 /// Deepest schema looked into; `schema::parse` refuses far shallower ones.
 const MAX_DEPTH: usize = 256;
@@ -66,36 +66,20 @@ fn rename(schema: &mut Value, depth: usize) {
                 let mut seen = HashSet::new();
                 names.retain(|name| name.as_str().is_none_or(|name| seen.insert(name.to_owned())));
             }
-            (
-                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
-                | "dependencies",
-                Value::Object(schemas),
-            ) => {
-                for schema in schemas.values_mut() {
-                    rename(schema, depth + 1);
+            (key, value) => match (Holds::of(key, value), value) {
+                (Holds::Named, Value::Object(schemas)) => {
+                    for schema in schemas.values_mut() {
+                        rename(schema, depth + 1);
+                    }
                 }
-            }
-            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
-                for schema in schemas {
-                    rename(schema, depth + 1);
+                (Holds::List, Value::Array(schemas)) => {
+                    for schema in schemas {
+                        rename(schema, depth + 1);
+                    }
                 }
-            }
-            (
-                "items"
-                | "additionalItems"
-                | "unevaluatedItems"
-                | "contains"
-                | "additionalProperties"
-                | "unevaluatedProperties"
-                | "propertyNames"
-                | "not"
-                | "if"
-                | "then"
-                | "else"
-                | "contentSchema",
-                inner,
-            ) => rename(inner, depth + 1),
-            _ => {}
+                (Holds::Schema, schema) => rename(schema, depth + 1),
+                _ => {}
+            },
         }
     }
     // By the standard such an object could never be, so it was not meant.

@@ -126,9 +126,12 @@ impl Parser<'_> {
         {
             return Err(Trouble { at: *at, problem: Problem::UndefinedRule(name.clone()) });
         }
-        let rules = reachable(std::mem::take(&mut self.rules));
+        let mut rules = std::mem::take(&mut self.rules);
+        if let Some(root) = rules.iter().position(|rule| rule.name == RuleName::root()) {
+            rules[..=root].rotate_right(1);
+        }
         let sound = Grammar::new(rules).and_then(|grammar| {
-            let grammar = Grammar::new(reachable(repeats::without_empty(grammar)))?;
+            let grammar = Grammar::new(repeats::without_empty(grammar.reachable()))?.reachable();
             check(&grammar)?;
             Ok(grammar)
         });
@@ -287,24 +290,4 @@ fn text_part(text: String) -> Part {
         0 => Part { n_rules: 0, ..Part::terminal(Expr::nothing(), 0) },
         n_bytes => Part::terminal(Expr::Literal(text), n_bytes),
     }
-}
-
-/// The rules that `root` leads to, `root` first.
-fn reachable(mut rules: Vec<Rule>) -> Vec<Rule> {
-    if let Some(root) = rules.iter().position(|rule| rule.name == RuleName::root()) {
-        rules[..=root].rotate_right(1);
-    }
-    let by_name: HashMap<&RuleName, usize> =
-        rules.iter().enumerate().map(|(index, rule)| (&rule.name, index)).collect();
-    let mut seen = vec![false; rules.len()];
-    // Without a `root`, which `Grammar::new` refuses, the first rule stands for it.
-    let mut open: Vec<usize> = if rules.is_empty() { Vec::new() } else { vec![0] };
-    while let Some(index) = open.pop() {
-        if !std::mem::replace(&mut seen[index], true) {
-            open.extend(rules[index].expr.names().into_iter().filter_map(|name| by_name.get(name)));
-        }
-    }
-    let mut seen = seen.into_iter();
-    rules.retain(|_| seen.next() == Some(true));
-    rules
 }

@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use serde_json::{Map, Value};
 
 use super::{Ended, Run};
-use crate::caller::{Answer, CallError, CallOptions, FunctionSet};
+use crate::caller::{Answer, CallError, CallOptions, FunctionSet, with_causes};
 use crate::config::RunConfig;
 use crate::definitions::FunctionDef;
 use crate::engine::decode::{Generation, Limits, Watch};
@@ -30,7 +30,7 @@ impl Run {
         if let Err(error) = &shared
             && requests.iter().any(|request| request.functions.is_none())
         {
-            return Err(anyhow!("{}: {}", config.functions, chain(error)));
+            return Err(anyhow!("{}: {}", config.functions, with_causes(error)));
         }
         let mut caller = load::load(&config.model, &options(config))?;
         let start = Instant::now();
@@ -49,7 +49,7 @@ impl Run {
             let own =
                 request.functions.clone().map(|own| FunctionSet::compile(own, config.lenient));
             let answered = match own.as_ref().unwrap_or(&shared) {
-                Err(error) => Err(Failure { reason: chain(error), report: None }),
+                Err(error) => Err(Failure { reason: with_causes(error), report: None }),
                 Ok(set) => {
                     let mut watch = self.watch(index, set.functions());
                     match caller.call(set, &request.prompt, index as u64, &mut watch) {
@@ -102,7 +102,7 @@ struct Failure {
 
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
-        Self { reason: chain(&error), report: error.generation().map(report) }
+        Self { reason: with_causes(&error), report: error.generation().map(report) }
     }
 }
 
@@ -170,15 +170,4 @@ fn cut_error(generation: &Generation) -> Option<String> {
         );
     }
     (!text.is_empty()).then_some(text)
-}
-
-/// An error with its causes, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let _ = write!(text, ": {cause}");
-        source = cause.source();
-    }
-    text
 }

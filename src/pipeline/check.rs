@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use anyhow::{Context, anyhow, ensure};
 
 use super::{no_functions, read_functions};
+use crate::caller::with_causes;
 use crate::check::{self, Document, Outcome, Ranks, Refusal};
 use crate::config::{Against, CheckConfig};
 use crate::definitions::FunctionDef;
@@ -153,7 +154,7 @@ impl Calls {
 
     fn text(&self, text: &str) -> Result<(), Problem> {
         let document = check::call(text, self.function.as_deref())
-            .map_err(|error| Problem::Other(chain(&error)))?;
+            .map_err(|error| Problem::Other(with_causes(&error)))?;
         match check::spell(&document, &self.start, &self.ranks) {
             Outcome::Accepted(text) => self.valid(&document, &text),
             Outcome::Undecided => {
@@ -194,7 +195,7 @@ impl Calls {
         let text = String::from_utf8_lossy(&call);
         match Document::parse(&text) {
             Ok(document) => self.valid(&document, &text),
-            Err(error) => Err(Problem::Other(chain(&error))),
+            Err(error) => Err(Problem::Other(with_causes(&error))),
         }
     }
 
@@ -206,7 +207,7 @@ impl Calls {
         match self.validator.validate(text) {
             Ok(_) => Ok(()),
             Err(error) => {
-                Err(Problem::Other(format!("the grammar takes it, but {}", chain(&error))))
+                Err(Problem::Other(format!("the grammar takes it, but {}", with_causes(&error))))
             }
         }
     }
@@ -280,16 +281,4 @@ fn tell(
         let _ = io::stderr().write_all(pictures.as_bytes());
     }
     Ok(if n_bad == 0 { Exit::Done } else { Exit::SomeFailed })
-}
-
-/// An error with its causes, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

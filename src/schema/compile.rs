@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::constraint::{
     Array, Atom, Constraint, Contains, Goal, MAX_ALTERNATIVES, Members, Numbers, Object, Some_,
-    Strings, Trouble, both, goal, number_text,
+    Strings, Trouble, both, goal,
 };
 use super::document::{Document, Draft};
 use super::read::{self, count, list, map_of, number, strings, types};
@@ -48,6 +48,12 @@ struct Source<'a> {
 enum Entry<'a> {
     Open,
     Done(Rc<Constraint<'a>>),
+}
+
+/// What there is to read of a schema.
+enum Read<'a> {
+    Keywords(&'a Map<String, Value>),
+    Whole(Constraint<'a>),
 }
 
 /// Reads the schemas of one document as they are asked for.
@@ -152,12 +158,7 @@ impl<'a> Compiler<'a> {
         for atom in goal.iter() {
             whole = whole.and(&*self.atom(*atom)?);
             if whole.n_alternatives() > MAX_ALTERNATIVES {
-                let at = goal.iter().find_map(|atom| match atom {
-                    Atom::Schema { source, .. } => Some(self.sources[*source].pointer.clone()),
-                    _ => None,
-                });
-                let at = at.unwrap_or_default();
-                return Err(error_at(&at, SchemaProblem::TooManyAlternatives).into());
+                return Err(error_at(self.pointer(goal), SchemaProblem::TooManyAlternatives).into());
             }
         }
         let whole = Rc::new(whole);
@@ -243,12 +244,14 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn positive(&mut self, source: usize) -> Result<Constraint<'a>, Stop> {
-        let pointer = self.sources[source].pointer.clone();
-        let map = match self.sources[source].schema {
+    /// The keywords of a schema, or its constraint where it has none that count.
+    fn read(&mut self, source: usize, holds: bool) -> Result<Read<'a>, Stop> {
+        let Source { schema, pointer, .. } = &self.sources[source];
+        let pointer = pointer.clone();
+        let map = match schema {
             Value::Object(map) => map,
-            Value::Bool(true) => return Ok(Constraint::any()),
-            Value::Bool(false) => return Ok(Constraint::none()),
+            Value::Bool(all) if *all == holds => return Ok(Read::Whole(Constraint::any())),
+            Value::Bool(_) => return Ok(Read::Whole(Constraint::none())),
             other => {
                 let (expected, found) = ("a schema", kind(other));
                 return Err(error_at(&pointer, SchemaProblem::Malformed { expected, found }).into());
@@ -256,10 +259,20 @@ impl<'a> Compiler<'a> {
         };
         if let Some(reference) = map.get("$ref") {
             if self.document.draft.reference_stands_alone() {
-                return Ok((*self.reference(source, "$ref", reference, true)?).clone());
+                let target = self.reference(source, "$ref", reference, holds)?;
+                return Ok(Read::Whole((*target).clone()));
             }
         }
         self.note_unknown(map, &pointer)?;
+        Ok(Read::Keywords(map))
+    }
+
+    fn positive(&mut self, source: usize) -> Result<Constraint<'a>, Stop> {
+        let pointer = self.sources[source].pointer.clone();
+        let map = match self.read(source, true)? {
+            Read::Keywords(map) => map,
+            Read::Whole(constraint) => return Ok(constraint),
+        };
         let mut whole = Self::typed(map, &pointer, self.sources[source].types_are_implied)?;
         if whole.is_none() {
             return Ok(whole);
@@ -547,7 +560,7 @@ impl<'a> Compiler<'a> {
             });
         }
         array.close();
-        Ok(if array.max.is_some_and(|max| array.min > max) { Vec::new() } else { vec![array] })
+        Ok(if array.is_possible() { vec![array] } else { Vec::new() })
     }
 
     fn object(
@@ -577,7 +590,6 @@ impl<'a> Compiler<'a> {
         {
             object.members.push(Rc::new(members));
         }
-        // Draft 3 and 4 habit: `required: true` inside the property.
         Ok(object)
     }
 
@@ -783,12 +795,11 @@ impl<'a> Compiler<'a> {
                 .get("items")
                 .is_some_and(|items| !items.is_array() || map.contains_key("additionalItems"))
             {
-                let rest = Array { items: others, ..Array::default() };
                 for array in &mut whole.arrays {
-                    array.items = both(&array.items, &rest.items);
+                    array.items = both(&array.items, &others);
                     array.close();
                 }
-                whole.arrays.retain(|array| array.max.is_none_or(|max| array.min <= max));
+                whole.arrays.retain(Array::is_possible);
             }
         }
         whole
@@ -825,21 +836,10 @@ impl<'a> Compiler<'a> {
     /// What a value must be for the schema not to hold.
     fn negative(&mut self, source: usize) -> Result<Constraint<'a>, Stop> {
         let pointer = self.sources[source].pointer.clone();
-        let map = match self.sources[source].schema {
-            Value::Object(map) => map,
-            Value::Bool(true) => return Ok(Constraint::none()),
-            Value::Bool(false) => return Ok(Constraint::any()),
-            other => {
-                let (expected, found) = ("a schema", kind(other));
-                return Err(error_at(&pointer, SchemaProblem::Malformed { expected, found }).into());
-            }
+        let map = match self.read(source, false)? {
+            Read::Keywords(map) => map,
+            Read::Whole(constraint) => return Ok(constraint),
         };
-        if let Some(reference) = map.get("$ref") {
-            if self.document.draft.reference_stands_alone() {
-                return Ok((*self.reference(source, "$ref", reference, false)?).clone());
-            }
-        }
-        self.note_unknown(map, &pointer)?;
         let mut either = Constraint::none();
         if let Some(names) = types(map, &pointer)? {
             either = either.or(read::all_but(&names));
@@ -1151,7 +1151,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn array_can_be(&mut self, array: &Array, depth: usize) -> bool {
-        array.max.is_none_or(|max| array.min <= max)
+        array.is_possible()
             && array.prefix.iter().take(array.min).all(|goal| self.goal_can_be(goal, depth))
             && (array.min <= array.prefix.len() || self.goal_can_be(&array.items, depth))
     }
@@ -1196,14 +1196,11 @@ fn strings_can_be(strings: &Strings) -> bool {
 
 /// The object has this member.
 fn with_member(name: &str, goal_of: Goal) -> Object<'_> {
-    let members = Members {
-        properties: vec![(name, goal_of)],
-        patterns: Vec::new(),
-        others: goal([]),
-        others_are_described: false,
-        evaluates: false,
-    };
-    Object { members: vec![Rc::new(members)], required: vec![name], ..Object::default() }
+    Object {
+        members: vec![Rc::new(Members::one(name, goal_of))],
+        required: vec![name],
+        ..Object::default()
+    }
 }
 
 /// Any value but these.
@@ -1215,9 +1212,7 @@ fn unlisted<'a>(values: &[&'a Value], keyword: &str, pointer: &str) -> Constrain
         match value {
             Value::Null => whole.null = false,
             Value::Bool(value) => whole.booleans[usize::from(*value)] = false,
-            Value::Number(_) => {
-                without.extend(number_text(value).and_then(|text| text.parse::<Decimal>().ok()));
-            }
+            Value::Number(number) => without.extend(number.as_str().parse::<Decimal>().ok()),
             Value::String(text) => texts.push(text.as_str()),
             Value::Array(items) => {
                 for array in &mut whole.arrays {

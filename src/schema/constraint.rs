@@ -9,8 +9,6 @@
 
 use std::rc::Rc;
 
-use serde_json::Value;
-
 use super::SchemaError;
 use crate::regular::Dfa;
 use crate::regular::number::{self, Decimal, Interval};
@@ -416,7 +414,7 @@ impl And for Array {
             trouble: trouble(&self.trouble, &other.trouble),
         };
         all.close();
-        all.max.is_none_or(|max| all.min <= max).then_some(all)
+        all.is_possible().then_some(all)
     }
 
     fn is_any(&self) -> bool {
@@ -425,6 +423,11 @@ impl And for Array {
 }
 
 impl Array {
+    /// Whether the counts leave some array.
+    pub(super) fn is_possible(&self) -> bool {
+        self.max.is_none_or(|max| self.min <= max)
+    }
+
     /// Bounds the length where an item is impossible.
     pub(super) fn close(&mut self) {
         let impossible = |goal: &Goal| **goal == [Atom::False];
@@ -463,6 +466,19 @@ pub(super) struct Members<'a> {
     pub(super) others_are_described: bool,
     /// Whether its keys count as evaluated: not so in a negation.
     pub(super) evaluates: bool,
+}
+
+impl<'a> Members<'a> {
+    /// One member with this key, as something else than a schema's keyword asks for it.
+    pub(super) fn one(key: &'a str, value: Goal) -> Self {
+        Self {
+            properties: vec![(key, value)],
+            patterns: Vec::new(),
+            others: goal([]),
+            others_are_described: false,
+            evaluates: false,
+        }
+    }
 }
 
 /// The negation of `patternProperties` or `additionalProperties`: some member meets this.
@@ -531,13 +547,5 @@ impl Object<'_> {
             }
         }
         whole
-    }
-}
-
-/// The text of a JSON number.
-pub(super) fn number_text(value: &Value) -> Option<&str> {
-    match value {
-        Value::Number(number) => Some(number.as_str()),
-        _ => None,
     }
 }

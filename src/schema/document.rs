@@ -8,6 +8,8 @@ use std::rc::Rc;
 use fluent_uri::{Uri, UriRef};
 use serde_json::{Map, Value};
 
+use crate::definitions::keywords::Holds;
+
 /// The drafts whose differences matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Draft {
@@ -67,32 +69,13 @@ fn oldest_spelling(schema: &Value) -> Draft {
 /// The schemas that stand in a schema; what is under a key of no draft is none.
 fn inside(map: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     map.iter().flat_map(|(key, value)| -> Vec<&Value> {
-        match (key.as_str(), value) {
-            (
-                "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs"
-                | "definitions",
-                Value::Object(schemas),
-            ) => schemas.values().collect(),
-            (
-                "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" | "extends",
-                Value::Array(schemas),
-            ) => schemas.iter().collect(),
-            (
-                "items"
-                | "additionalItems"
-                | "unevaluatedItems"
-                | "contains"
-                | "additionalProperties"
-                | "unevaluatedProperties"
-                | "propertyNames"
-                | "not"
-                | "if"
-                | "then"
-                | "else"
-                | "extends"
-                | "contentSchema",
-                schema,
-            ) => vec![schema],
+        match (Holds::of(key, value), value) {
+            (Holds::Named, Value::Object(schemas)) => schemas.values().collect(),
+            (Holds::List, Value::Array(schemas)) => schemas.iter().collect(),
+            (Holds::Schema, schema) => vec![schema],
+            // Draft 3's keyword is a schema or a list of them.
+            (_, Value::Array(schemas)) if key == "extends" => schemas.iter().collect(),
+            (_, schema) if key == "extends" => vec![schema],
             _ => Vec::new(),
         }
     })

@@ -173,7 +173,7 @@ impl<'a> Flattener<'_, 'a> {
         if let Some(trouble) = &array.trouble {
             self.compiler.widen(trouble)?;
         }
-        if array.max.is_some_and(|max| array.min > max) {
+        if !array.is_possible() {
             return Ok(());
         }
         let prefix: Vec<NodeId> = array.prefix.iter().map(|goal| self.id(goal)).collect();
@@ -291,15 +291,8 @@ impl<'a> Flattener<'_, 'a> {
         let mut cases = Vec::new();
         for key in names(&open) {
             if !some.not_named.contains(&key) && some.keys.iter().all(|keys| keys.accepts(key)) {
-                let members = Members {
-                    properties: vec![(key, Rc::clone(&some.value))],
-                    patterns: Vec::new(),
-                    others: goal([]),
-                    others_are_described: false,
-                    evaluates: false,
-                };
                 let mut case = open.clone();
-                case.members.push(Rc::new(members));
+                case.members.push(Rc::new(Members::one(key, Rc::clone(&some.value))));
                 if !case.required.contains(&key) {
                     case.required.push(key);
                 }
@@ -457,8 +450,7 @@ fn has_trouble(constraint: &Constraint) -> bool {
         || constraint.objects.iter().any(|one| one.trouble.is_some() || !one.some.is_empty())
 }
 
-fn too_large(error: crate::regular::TooLarge) -> SchemaError {
-    let _ = error;
+fn too_large(_: crate::regular::TooLarge) -> SchemaError {
     error_at("", SchemaProblem::TooLarge)
 }
 

@@ -1,6 +1,7 @@
 //! Sets of code points as terminals: as they are, and as the characters of a JSON string.
 
 use crate::grammar::lower::lexical::Lexical;
+use crate::grammar::lower::prefix::one_of;
 use crate::grammar::{Class, Expr};
 
 /// Whether the set holds every code point, where [`string_terminal`] refers to [`Lexical::Char`].
@@ -76,10 +77,6 @@ pub(super) fn string_terminal(ranges: &[(char, char)]) -> Expr {
 /// The characters that do not stand in a string as they are.
 fn must_be_escaped() -> impl Iterator<Item = char> {
     ('\0'..='\u{1f}').chain(['"', '\\', '\u{7f}'])
-}
-
-fn one_of(mut productions: Vec<Expr>) -> Expr {
-    if productions.len() == 1 { productions.remove(0) } else { Expr::Choice(productions) }
 }
 
 /// What of the set stands in a string as it is; U+007F could, but no terminal shows it.

@@ -486,7 +486,7 @@ impl<'s> Values<'_, 's> {
         let comma = || Expr::literal(", ");
         let more = other.clone().map(|other| comma().then(other).any_times());
         let Some(first) = object.properties.iter().position(|property| property.required) else {
-            return self.optional_members(object, members, other, name);
+            return self.optional_members(object, members, (other, more), name);
         };
         let mut whole: Option<Expr> = None;
         let mut add = |part: Expr| {
@@ -513,10 +513,9 @@ impl<'s> Values<'_, 's> {
         &mut self,
         object: &Object,
         members: Vec<Expr>,
-        other: Option<Expr>,
+        (other, more): (Option<Expr>, Option<Expr>),
         name: &RuleName,
     ) -> Option<Expr> {
-        let more = other.clone().map(|other| Expr::literal(", ").then(other).any_times());
         let followed = |first: Expr, after: &Option<Expr>| match after {
             None => first,
             Some(after) => first.then(after.clone()),

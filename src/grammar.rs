@@ -11,6 +11,7 @@
 //!
 //! **Invariant:** the first rule is named `root` and no two rules have one name.
 
+mod outline;
 pub mod check;
 pub mod lower;
 pub mod parse;
@@ -22,8 +23,9 @@ pub mod recognize;
 use std::fmt;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
+use self::outline::Outline;
 use crate::schema::SchemaError;
 
 /// Rules, of which the first, `root`, is the start symbol.
@@ -61,19 +63,19 @@ impl Grammar {
         Ok(Self { rules })
     }
 
-    /// The same without the rules that `root` does not lead to.
+    /// The same without the rules that `root` does not lead to; unchanged where one is not defined.
     #[must_use]
-    pub(crate) fn reachable(mut self) -> Self {
-        let mut found: FxHashSet<RuleName> = FxHashSet::default();
-        let rules: FxHashMap<&RuleName, &Rule> =
-            self.rules.iter().map(|rule| (&rule.name, rule)).collect();
-        let mut open: Vec<&Rule> = self.rules.first().into_iter().collect();
-        while let Some(rule) = open.pop() {
-            if found.insert(rule.name.clone()) {
-                open.extend(rule.expr.names().into_iter().filter_map(|name| rules.get(name)));
-            }
+    pub(crate) fn reachable(self) -> Self {
+        match Outline::new(&self.rules) {
+            Ok(outline) => self.only(&outline.reached()),
+            Err(_) => self,
         }
-        self.rules.retain(|rule| found.contains(&rule.name));
+    }
+
+    /// The same with these of its rules, `root` among them.
+    fn only(mut self, kept: &[bool]) -> Self {
+        let mut kept = kept.iter();
+        self.rules.retain(|_| kept.next() == Some(&true));
         self
     }
 

@@ -1,20 +1,20 @@
 //! llama.cpp's sampler against our recognizer, token by token, along walks through many grammars.
 //!
 //! The grammars are those of the golden cases and, where they lie beside the repository, of shared
-//! schemas. `CALLME_AGREEMENT_GRAMMARS` says how many of all; a few by default.
+//! function sets and schemas. `CALLME_AGREEMENT_GRAMMARS` says how many of all; a few by default.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use call_me_maybe::definitions;
+use call_me_maybe::definitions::{self, FunctionDef, FunctionName};
 use call_me_maybe::engine::llama::Vocabulary;
 use call_me_maybe::engine::{Gate, TokenId, TokenKind, Vocab};
 use call_me_maybe::grammar::Grammar;
 use call_me_maybe::grammar::lower::{Options, Unsupported, calls};
 use call_me_maybe::grammar::print::gbnf;
 use call_me_maybe::grammar::recognize::Recognizer;
-use serde_json::{Value, json};
 
+use crate::coverage::{cases, sets};
 use crate::llama::Numbers;
 
 /// Grammars of a quick run.
@@ -29,13 +29,9 @@ fn root() -> PathBuf {
 }
 
 /// The grammar of definitions; none where none of them is supported.
-fn grammar(json: &[u8]) -> Option<Grammar> {
-    let functions = definitions::parse(json).ok()?;
-    Some(
-        calls(&functions, Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL })
-            .ok()?
-            .grammar,
-    )
+fn grammar(functions: &[FunctionDef]) -> Option<Grammar> {
+    let options = Options { unsupported: Unsupported::LeaveOut, ..Options::LEGAL };
+    calls(functions, options).ok().map(|calls| calls.grammar)
 }
 
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
@@ -51,21 +47,32 @@ fn grammars(n: usize) -> Vec<(String, Grammar)> {
     let mut found = Vec::new();
     for folder in files(&root().join("tests/golden"), "") {
         let Ok(json) = fs::read(folder.join("definitions.json")) else { continue };
-        found.extend(grammar(&json).map(|grammar| (folder.display().to_string(), grammar)));
+        let Ok(functions) = definitions::parse(&json) else { continue };
+        found.extend(grammar(&functions).map(|grammar| (folder.display().to_string(), grammar)));
     }
-    let shared = root().join("../shared/data/bfcl");
-    let mut lines = Vec::new();
-    for file in files(&shared, ".jsonl") {
-        let text = fs::read_to_string(file).unwrap();
-        lines.extend(text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()));
+    let shared = root().join("../shared/data");
+    let mut sets = Vec::new();
+    sets.push(sets::lists(&shared.join("bfcl")).unwrap_or_default());
+    let servers = sets::lists(&shared.join("mcp")).unwrap_or_default();
+    let tools = servers.into_iter().flat_map(|(_, tools)| tools);
+    sets.push(tools.map(|tool| (tool.name.to_string(), vec![tool])).collect());
+    let mut schemas = Vec::new();
+    for file in cases::files(&shared.join("jsonschema/maskbench"), ".jsonl.gz").unwrap_or_default()
+    {
+        for case in cases::of_file(&file).unwrap() {
+            let schema = serde_json::from_str(case.schema.get()).unwrap();
+            let name = FunctionName::new("f").unwrap();
+            schemas.push((case.id, vec![FunctionDef::new(name, None, &schema)]));
+        }
     }
-    // From all over the files, the same in every run.
-    let step = (lines.len() / n.max(1)).max(1);
-    for line in lines.iter().step_by(step) {
-        let functions = line.get("functions").or(line.get("function")).unwrap_or(&Value::Null);
-        let functions = if functions.is_array() { functions.clone() } else { json!([functions]) };
-        let named = functions[0]["name"].to_string();
-        found.extend(grammar(functions.to_string().as_bytes()).map(|grammar| (named, grammar)));
+    sets.push(schemas);
+    // From all over each set, the same in every run.
+    let n_each = n.saturating_sub(found.len()).div_ceil(sets.len());
+    for set in sets {
+        let step = (set.len() / n_each.max(1)).max(1);
+        let each = set.into_iter().step_by(step);
+        let with_grammar = each.filter_map(|(name, list)| Some((name, grammar(&list)?)));
+        found.extend(with_grammar.take(n_each));
     }
     found.truncate(n);
     found

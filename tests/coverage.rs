@@ -7,7 +7,7 @@ pub(crate) mod cases;
 #[path = "coverage/judge.rs"]
 pub(crate) mod judge;
 #[path = "coverage/sets.rs"]
-mod sets;
+pub(crate) mod sets;
 #[path = "coverage/table.rs"]
 mod table;
 #[path = "coverage/walk.rs"]

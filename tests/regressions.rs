@@ -140,3 +140,45 @@ fn one_of_took_an_implied_type_for_all_that_a_branch_allows() {
         &[r#"{"k": null}"#, r#"{"k": 3}"#],
     );
 }
+
+/// Rules that all functions share went with the function that they were first made for.
+#[test]
+fn a_function_that_is_refused_late_takes_no_shared_rules_with_it() {
+    let beyond = r#"{"properties": {"o": {"type": "object", "properties": {"name": {}}},
+        "many": {"contains": {"type": "integer"}, "minContains": 200, "maxItems": 200}}}"#;
+    let fine = r#"{"type": "object", "properties": {"name": {"type": "string"}}}"#;
+    let functions = [("f", beyond), ("g", fine)].map(|(name, schema)| {
+        let name = FunctionName::new(name).unwrap();
+        FunctionDef::new(name, None, &serde_json::from_str(schema).unwrap())
+    });
+    let calls = calls(&functions, Options::LEGAL).unwrap();
+    assert_eq!(calls.refused.len(), 1, "{:?}", calls.refused);
+    let start = Recognizer::new(&calls.grammar).unwrap();
+    assert!(start.accepts(br#"{"name": "g", "arguments": {"name": "a", "nam": 1}}"#));
+    assert!(!start.accepts(br#"{"name": "g", "arguments": {"name": "a", "name": 1}}"#));
+}
+
+/// A rule for each letter of a name was made within the one for the letter before.
+#[test]
+fn names_of_any_length_are_left_out_of_other_keys() {
+    for n in [100, 1_990, 10_000] {
+        names_are_left_out_of_other_keys(n);
+    }
+}
+
+#[track_caller]
+fn names_are_left_out_of_other_keys(n: usize) {
+    let long = "n".repeat(n);
+    for others in ["", r#""m": {},"#, &format!(r#""{long}x": {{}}, "{long}yz": {{}},"#)] {
+        let schema = format!(r#"{{"properties": {{{others} "{long}": {{"type": "null"}}}}}}"#);
+        let name = FunctionName::new("f").unwrap();
+        let functions = [FunctionDef::new(name, None, &serde_json::from_str(&schema).unwrap())];
+        let calls = calls(&functions, Options::LEGAL).unwrap();
+        assert_eq!(calls.refused, []);
+        let start = Recognizer::new(&calls.grammar).unwrap();
+        let call = |key: &str| format!(r#"{{"name": "f", "arguments": {{"{key}": 1}}}}"#);
+        assert!(start.accepts(call(&long[1..]).as_bytes()));
+        assert!(start.accepts(call(&format!("{long}w")).as_bytes()));
+        assert!(!start.accepts(call(&long).as_bytes()));
+    }
+}

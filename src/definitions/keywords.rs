@@ -1,5 +1,8 @@
 //! The keywords of all drafts of JSON Schema, and what becomes of each.
 
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 /// What becomes of a key of a schema.
@@ -134,15 +137,15 @@ impl Holds {
 
 impl Keyword {
     pub(crate) fn of(key: &str) -> Self {
-        if EXPRESSED.contains(&key) {
-            Self::Expressed
-        } else if ASSERTIONS.contains(&key) {
-            Self::Assertion
-        } else if ANNOTATIONS.contains(&key) {
-            Self::Annotation
-        } else {
-            Self::Unknown
-        }
+        static ALL: LazyLock<FxHashMap<&str, Keyword>> = LazyLock::new(|| {
+            let lists = [
+                (EXPRESSED, Keyword::Expressed),
+                (ASSERTIONS, Keyword::Assertion),
+                (ANNOTATIONS, Keyword::Annotation),
+            ];
+            lists.iter().flat_map(|(list, kind)| list.iter().map(|key| (*key, *kind))).collect()
+        });
+        ALL.get(key).copied().unwrap_or(Self::Unknown)
     }
 }
 
@@ -159,18 +162,22 @@ pub(crate) fn near_miss(key: &str) -> Option<&'static str> {
     if key.len() < 4 || key.len() > 40 {
         return None;
     }
+    let key: Vec<char> = key.to_lowercase().chars().collect();
     let mut keywords = EXPRESSED.iter().chain(ASSERTIONS);
-    keywords.find(|keyword| keyword.len() >= 4 && one_edit_apart(key, keyword)).copied()
+    keywords
+        .find(|keyword| {
+            keyword.len() >= 4
+                && keyword.len().abs_diff(key.len()) <= 1
+                && one_edit_apart(&key, &keyword.to_lowercase().chars().collect::<Vec<_>>())
+        })
+        .copied()
 }
 
-/// Whether one letter inserted, removed, replaced or swapped with its neighbor, in either case,
-/// makes one word the other.
-fn one_edit_apart(a: &str, b: &str) -> bool {
-    let a: Vec<char> = a.to_lowercase().chars().collect();
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let same = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
-    let (a, b) = (&a[same..], &b[same..]);
-    match (a, b) {
+/// Whether one letter inserted, removed, replaced or swapped with its neighbor makes one word the
+/// other.
+fn one_edit_apart(a: &[char], b: &[char]) -> bool {
+    let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    match (&a[same..], &b[same..]) {
         ([], []) => true,
         ([_, rest @ ..], b) if rest == b => true,
         (a, [_, rest @ ..]) if rest == a => true,

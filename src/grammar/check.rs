@@ -3,9 +3,8 @@
 //! **Invariant:** a grammar that passes is loaded by llama.cpp with exactly the language that
 //! [`super::recognize`] takes it to have.
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
-use super::{Expr, Grammar, GrammarError, Repeat, Rule, RuleName};
+use super::outline::{Kind, Outline, Property};
+use super::{Expr, Grammar, GrammarError, Repeat, Rule};
 
 /// Checks that every rule is defined, reachable, finite and free of left recursion, and that
 /// llama.cpp keeps every bound.
@@ -14,90 +13,100 @@ use super::{Expr, Grammar, GrammarError, Repeat, Rule, RuleName};
 ///
 /// The first thing found, with the rule's name.
 pub fn check(grammar: &Grammar) -> Result<(), GrammarError> {
-    let rules: FxHashMap<&RuleName, &Rule> = grammar.rules().iter().map(|r| (&r.name, r)).collect();
-    let mut numbered = Numbered::default();
-    for rule in grammar.rules() {
-        parts(&rule.expr, &rule.name)?;
-        numbered.names.insert(&rule.name);
-        numbered.read(&rule.expr, false, rule)?;
+    let outline = Outline::new(grammar.rules())?;
+    let reached = outline.reached();
+    if let Some(rule) = reached.iter().position(|reached| !reached) {
+        return Err(GrammarError::UnreachableRule { name: grammar.rules()[rule].name.clone() });
     }
-    reachable(grammar, &rules)?;
-    let nullable = fixpoint(grammar, may_be_empty);
-    for rule in grammar.rules() {
-        if repeats_empty(&rule.expr, &nullable) {
-            return Err(GrammarError::EmptyRepeat { name: rule.name.clone() });
-        }
+    sound(&outline, &reached, grammar.rules())
+}
+
+/// The grammar of those rules that `root` leads to, checked.
+///
+/// # Errors
+///
+/// As [`Grammar::new`] and [`check`].
+pub(super) fn checked(rules: Vec<Rule>) -> Result<Grammar, GrammarError> {
+    let grammar = Grammar::new(rules)?;
+    let outline = Outline::new(grammar.rules())?;
+    let reached = outline.reached();
+    sound(&outline, &reached, grammar.rules())?;
+    Ok(grammar.only(&reached))
+}
+
+/// Whether the rules that are reached have a language that llama.cpp takes to be the same.
+fn sound(outline: &Outline, reached: &[bool], rules: &[Rule]) -> Result<(), GrammarError> {
+    let name = |rule: usize| rules[rule].name.clone();
+    let all = || (0..rules.len()).filter(|rule| reached[*rule]);
+    let mut numbered = Numbered::new(outline);
+    all().try_for_each(|rule| numbered.rule(rule, &rules[rule]))?;
+    let nullable = outline.with(Property::Empty);
+    if let Some(rule) = all().find(|rule| repeats_empty(outline, *rule, &nullable)) {
+        return Err(GrammarError::EmptyRepeat { name: name(rule) });
     }
-    left_recursion(grammar, &rules, &nullable)?;
-    let finite = fixpoint(grammar, may_end);
-    match grammar.rules().iter().find(|rule| !finite.contains(&rule.name)) {
-        Some(rule) => Err(GrammarError::EndlessRule { name: rule.name.clone() }),
+    if let Some(rule) = left_recursive(outline, all(), &nullable) {
+        return Err(GrammarError::LeftRecursion { name: name(rule) });
+    }
+    let finite = outline.with(Property::Ends);
+    match all().find(|rule| !finite[*rule]) {
+        Some(rule) => Err(GrammarError::EndlessRule { name: name(rule) }),
         None => Ok(()),
     }
 }
 
-/// No empty part.
-fn parts(expr: &Expr, rule: &RuleName) -> Result<(), GrammarError> {
-    let empty = match expr {
-        Expr::Literal(text) => text.is_empty(),
-        Expr::Class(class) => {
-            class.is_empty() || class.ranges().iter().any(|(first, last)| first > last)
-        }
-        Expr::Choice(parts) => parts.is_empty(),
-        Expr::Concat(_) | Expr::Rule(_) | Expr::Repeat(..) => false,
-    };
-    if empty {
-        return Err(GrammarError::EmptyPart { name: rule.clone() });
-    }
-    expr.children().iter().try_for_each(|part| parts(part, rule))
-}
-
 /// The rules that llama.cpp has numbered so far, as it reads what [`super::print`] writes.
-#[derive(Default)]
-struct Numbered<'a> {
-    names: FxHashSet<&'a RuleName>,
-    /// Those that it makes for groups and repetitions.
-    n_made: u64,
+struct Numbered<'o> {
+    outline: &'o Outline,
+    is_named: Vec<bool>,
+    n_rules: u64,
 }
 
-impl<'a> Numbered<'a> {
-    fn count(&self) -> u64 {
-        self.n_made + u64::try_from(self.names.len()).unwrap_or(u64::MAX)
+impl<'o> Numbered<'o> {
+    fn new(outline: &'o Outline) -> Self {
+        Self { outline, is_named: vec![false; outline.n_rules()], n_rules: 0 }
+    }
+
+    fn rule(&mut self, number: usize, rule: &Rule) -> Result<(), GrammarError> {
+        self.name(number);
+        self.read(self.outline.rule(number), false, rule).map(|_| ())
+    }
+
+    fn name(&mut self, rule: usize) {
+        self.n_rules += u64::from(!std::mem::replace(&mut self.is_named[rule], true));
     }
 
     /// Reads an expression and gives what a repetition of it would count (`parse_sequence`,
     /// `n_prev_rules`): 1, for a group as many as were numbered within.
-    fn read(&mut self, expr: &'a Expr, grouped: bool, rule: &'a Rule) -> Result<u64, GrammarError> {
-        let before = self.count();
-        self.n_made += u64::from(grouped);
-        match expr {
-            Expr::Literal(_) | Expr::Class(_) => {}
-            Expr::Rule(name) => {
-                self.names.insert(name);
-            }
-            Expr::Concat(parts) => {
-                for part in parts {
-                    let grouped = matches!(part, Expr::Concat(_) | Expr::Choice(_));
+    fn read(&mut self, part: usize, grouped: bool, rule: &Rule) -> Result<u64, GrammarError> {
+        let outline = self.outline;
+        let before = self.n_rules;
+        self.n_rules += u64::from(grouped);
+        match outline.kind(part) {
+            Kind::Terminal => {}
+            Kind::Rule(number) => self.name(number),
+            Kind::Concat => {
+                for part in outline.children(part) {
+                    let grouped = matches!(outline.kind(part), Kind::Concat | Kind::Choice);
                     self.read(part, grouped, rule)?;
                 }
             }
-            Expr::Choice(parts) => {
-                for part in parts {
-                    self.read(part, matches!(part, Expr::Choice(_)), rule)?;
+            Kind::Choice => {
+                for part in outline.children(part) {
+                    self.read(part, outline.kind(part) == Kind::Choice, rule)?;
                 }
             }
-            Expr::Repeat(inner, repeat) => {
-                let is_one = matches!(**inner, Expr::Literal(_) | Expr::Class(_) | Expr::Rule(_));
-                let n_rules = self.read(inner, !is_one, rule)?;
+            Kind::Repeat(repeat) => {
+                let is_one = matches!(outline.kind(part + 1), Kind::Terminal | Kind::Rule(_));
+                let n_rules = self.read(part + 1, !is_one, rule)?;
                 let times = repeat.max().filter(|max| *max > 0).unwrap_or(repeat.min().max(1));
                 if u64::from(times) * n_rules > u64::from(Repeat::LIMIT) {
                     let name = rule.name.clone();
                     return Err(GrammarError::RepeatTooLarge { name, n_rules, times });
                 }
-                self.n_made += repeat.max().map_or(1, |max| u64::from(max - repeat.min()));
+                self.n_rules += repeat.max().map_or(1, |max| u64::from(max - repeat.min()));
             }
         }
-        Ok(if grouped { (self.count() - before).max(1) } else { 1 })
+        Ok(if grouped { (self.n_rules - before).max(1) } else { 1 })
     }
 }
 
@@ -105,154 +114,97 @@ impl<'a> Numbered<'a> {
 /// it makes for groups and repetitions inside, and names that it may meet for the first time.
 pub(super) fn n_rules(expr: &Expr) -> u64 {
     fn inside(expr: &Expr) -> u64 {
-        let own = match expr {
-            Expr::Literal(_) | Expr::Class(_) => 0,
-            Expr::Rule(_) | Expr::Concat(_) | Expr::Choice(_) => 1,
-            Expr::Repeat(_, repeat) => {
-                repeat.max().map_or(1, |max| u64::from(max - repeat.min())).max(1)
-            }
-        };
-        own + expr.children().iter().map(inside).sum::<u64>()
+        own_rules(expr) + expr.children().iter().map(inside).sum::<u64>()
     }
-    if matches!(expr, Expr::Rule(_)) { 1 } else { inside(expr).max(1) }
+    n_repeated(expr, inside(expr))
 }
 
-/// How often something may be repeated at most for llama.cpp to keep the bound.
-pub(super) fn most_times(expr: &Expr) -> usize {
-    usize::try_from(u64::from(Repeat::LIMIT) / n_rules(expr).max(1)).unwrap_or(usize::MAX)
-}
-
-fn reachable(grammar: &Grammar, rules: &FxHashMap<&RuleName, &Rule>) -> Result<(), GrammarError> {
-    let mut seen = FxHashSet::default();
-    let mut open: Vec<&Rule> = grammar.rules().first().into_iter().collect();
-    while let Some(rule) = open.pop() {
-        if seen.insert(&rule.name) {
-            for name in rule.expr.names() {
-                let Some(used) = rules.get(name) else {
-                    let (name, rule) = (name.clone(), rule.name.clone());
-                    return Err(GrammarError::UndefinedRule { name, rule });
-                };
-                open.push(used);
-            }
-        }
-    }
-    match grammar.rules().iter().find(|rule| !seen.contains(&rule.name)) {
-        Some(rule) => Err(GrammarError::UnreachableRule { name: rule.name.clone() }),
-        None => Ok(()),
-    }
-}
-
-/// The rules for which `holds` follows from the rules already found.
-pub(super) fn fixpoint(
-    grammar: &Grammar,
-    holds: fn(&Expr, &FxHashSet<RuleName>) -> bool,
-) -> FxHashSet<RuleName> {
-    fn pass<'a>(
-        rules: impl Iterator<Item = &'a Rule>,
-        found: &mut FxHashSet<RuleName>,
-        holds: fn(&Expr, &FxHashSet<RuleName>) -> bool,
-    ) {
-        for rule in rules {
-            if !found.contains(&rule.name) && holds(&rule.expr, found) {
-                found.insert(rule.name.clone());
-            }
-        }
-    }
-    let mut found = FxHashSet::default();
-    // Ours stand before those they use, people's often after; a pass each way serves both.
-    for turn in 0.. {
-        let before = found.len();
-        if turn % 2 == 0 {
-            pass(grammar.rules().iter().rev(), &mut found, holds);
-        } else {
-            pass(grammar.rules().iter(), &mut found, holds);
-        }
-        let is_stable = found.len() == before;
-        if is_stable || found.len() == grammar.rules().len() {
-            break;
-        }
-    }
-    found
-}
-
-pub(super) fn may_be_empty(expr: &Expr, nullable: &FxHashSet<RuleName>) -> bool {
+/// The rules of an expression without its parts.
+pub(super) fn own_rules(expr: &Expr) -> u64 {
     match expr {
-        Expr::Literal(_) | Expr::Class(_) => false,
-        Expr::Rule(name) => nullable.contains(name),
-        Expr::Concat(parts) => parts.iter().all(|part| may_be_empty(part, nullable)),
-        Expr::Choice(parts) => parts.iter().any(|part| may_be_empty(part, nullable)),
-        Expr::Repeat(inner, repeat) => repeat.min() == 0 || may_be_empty(inner, nullable),
-    }
-}
-
-fn may_end(expr: &Expr, finite: &FxHashSet<RuleName>) -> bool {
-    match expr {
-        Expr::Literal(_) | Expr::Class(_) => true,
-        Expr::Rule(name) => finite.contains(name),
-        Expr::Concat(parts) => parts.iter().all(|part| may_end(part, finite)),
-        Expr::Choice(parts) => parts.iter().any(|part| may_end(part, finite)),
-        Expr::Repeat(inner, repeat) => repeat.min() == 0 || may_end(inner, finite),
-    }
-}
-
-fn repeats_empty(expr: &Expr, nullable: &FxHashSet<RuleName>) -> bool {
-    if let Expr::Repeat(inner, repeat) = expr {
-        if repeat.max().is_none() && may_be_empty(inner, nullable) {
-            return true;
+        Expr::Literal(_) | Expr::Class(_) => 0,
+        Expr::Rule(_) | Expr::Concat(_) | Expr::Choice(_) => 1,
+        Expr::Repeat(_, repeat) => {
+            repeat.max().map_or(1, |max| u64::from(max - repeat.min())).max(1)
         }
     }
-    expr.children().iter().any(|part| repeats_empty(part, nullable))
+}
+
+/// [`n_rules`] of an expression that with its parts has so many.
+pub(super) fn n_repeated(expr: &Expr, n_rules: u64) -> u64 {
+    if matches!(expr, Expr::Rule(_)) { 1 } else { n_rules.max(1) }
+}
+
+/// How often something of so many rules may be repeated at most for llama.cpp to keep the bound.
+pub(super) fn most_times(n_rules: u64) -> usize {
+    usize::try_from(u64::from(Repeat::LIMIT) / n_rules.max(1)).unwrap_or(usize::MAX)
+}
+
+fn repeats_empty(outline: &Outline, rule: usize, nullable: &[bool]) -> bool {
+    outline.inside(outline.rule(rule)).any(|part| match outline.kind(part) {
+        Kind::Repeat(repeat) => {
+            repeat.max().is_none() && outline.has(part + 1, Property::Empty, nullable)
+        }
+        _ => false,
+    })
 }
 
 /// The rules that an expression may begin with.
-fn first_names<'a>(expr: &'a Expr, nullable: &FxHashSet<RuleName>, found: &mut Vec<&'a RuleName>) {
-    match expr {
-        Expr::Literal(_) | Expr::Class(_) => {}
-        Expr::Rule(name) => found.push(name),
-        Expr::Concat(parts) => {
-            for part in parts {
-                first_names(part, nullable, found);
-                if !may_be_empty(part, nullable) {
+fn first_rules(outline: &Outline, part: usize, nullable: &[bool], found: &mut Vec<usize>) {
+    match outline.kind(part) {
+        Kind::Terminal => {}
+        Kind::Rule(rule) => found.push(rule),
+        Kind::Concat => {
+            for part in outline.children(part) {
+                first_rules(outline, part, nullable, found);
+                if !outline.has(part, Property::Empty, nullable) {
                     break;
                 }
             }
         }
-        Expr::Choice(parts) => parts.iter().for_each(|part| first_names(part, nullable, found)),
-        Expr::Repeat(inner, _) => first_names(inner, nullable, found),
+        Kind::Choice | Kind::Repeat(_) => {
+            outline.children(part).for_each(|part| first_rules(outline, part, nullable, found));
+        }
     }
 }
 
-fn left_recursion(
-    grammar: &Grammar,
-    rules: &FxHashMap<&RuleName, &Rule>,
-    nullable: &FxHashSet<RuleName>,
-) -> Result<(), GrammarError> {
+/// A rule that may begin with itself.
+fn left_recursive(
+    outline: &Outline,
+    rules: impl Iterator<Item = usize>,
+    nullable: &[bool],
+) -> Option<usize> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum State {
+        New,
+        Open,
+        Closed,
+    }
     // Depth first without recursion: a rule met again while it is still open begins with itself.
-    let mut closed: FxHashSet<&RuleName> = FxHashSet::default();
-    for start in grammar.rules() {
-        let mut open: Vec<(&RuleName, Vec<&RuleName>)> = Vec::new();
-        let enter = |name| {
-            let mut firsts = Vec::new();
-            if let Some(rule) = rules.get(name) {
-                first_names(&rule.expr, nullable, &mut firsts);
+    let mut states = vec![State::New; outline.n_rules()];
+    for start in rules {
+        let mut open: Vec<(usize, Vec<usize>)> = Vec::new();
+        let mut next = (states[start] == State::New).then_some(start);
+        loop {
+            if let Some(rule) = next.take() {
+                states[rule] = State::Open;
+                let mut firsts = Vec::new();
+                first_rules(outline, outline.rule(rule), nullable, &mut firsts);
+                open.push((rule, firsts));
             }
-            (name, firsts)
-        };
-        open.push(enter(&start.name));
-        while let Some((name, firsts)) = open.last_mut() {
-            let name = *name;
+            let Some((rule, firsts)) = open.last_mut() else { break };
             match firsts.pop() {
                 None => {
-                    closed.insert(name);
+                    states[*rule] = State::Closed;
                     open.pop();
                 }
-                Some(next) if closed.contains(next) => {}
-                Some(next) if open.iter().any(|(name, _)| *name == next) => {
-                    return Err(GrammarError::LeftRecursion { name: next.clone() });
-                }
-                Some(next) => open.push(enter(next)),
+                Some(first) => match states[first] {
+                    State::New => next = Some(first),
+                    State::Open => return Some(first),
+                    State::Closed => {}
+                },
             }
         }
     }
-    Ok(())
+    None
 }

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use self::lexical::{Lexical, json_text};
 use self::names::Names;
-use super::check::{check, most_times};
+use super::check::{checked, most_times, n_repeated, own_rules};
 use super::{Expr, Grammar, GrammarError, Rule, RuleName};
 use crate::definitions::{FunctionDef, FunctionName};
 use crate::schema::{self, Schema, SchemaError, Undeclared};
@@ -99,7 +99,9 @@ pub fn calls(functions: &[FunctionDef], options: Options) -> Result<CallGrammar,
         lexical: BTreeSet::new(),
         // Many names share their beginnings in the rule `call`; few are easier to read in their own.
         names_apart: functions.len() > prefix::FEW,
+        shared: Vec::new(),
         leaving: FxHashMap::default(),
+        but: FxHashMap::default(),
     };
     let (mut productions, mut refused, mut widened) = (Vec::new(), Vec::new(), Vec::new());
     let (mut left_out, mut notes) = (Vec::new(), Vec::new());
@@ -144,10 +146,9 @@ pub fn calls(functions: &[FunctionDef], options: Options) -> Result<CallGrammar,
     let root = Rule { comment: left_out, ..Rule::new(RuleName::root(), root) };
     let mut rules = vec![root, Rule { comment: notes, ..Rule::new(call, expr) }];
     rules.append(&mut lower.rules);
+    rules.append(&mut lower.shared);
     rules.extend(lexical::rules(lower.lexical));
-    let grammar = Grammar::new(rules)?.reachable();
-    check(&grammar)?;
-    Ok(CallGrammar { grammar, refused, widened })
+    Ok(CallGrammar { grammar: checked(rules)?, refused, widened })
 }
 
 /// The schema of a function's arguments, as its grammar and its validator read it.
@@ -182,22 +183,27 @@ struct Lower {
     lexical: BTreeSet<Lexical>,
     /// Whether the names of the functions stand in the rule `call` and not in their own.
     names_apart: bool,
-    /// The rules of [`keys`], by the characters that they leave out.
+    /// The rules of [`keys`] that any function may use, also after the one they were made for is refused.
+    shared: Vec<Rule>,
+    /// Their names, by the characters that they leave out.
     leaving: FxHashMap<String, RuleName>,
+    /// Their names, by the rest of a name that they leave out.
+    but: FxHashMap<String, RuleName>,
 }
 
 impl Lower {
     /// The rule of one function: its name, quoted, unless that stands in front, then its arguments.
     fn function(&mut self, function: &FunctionDef, schema: &Schema) -> Result<Expr, SchemaError> {
-        let (n_rules, lexical) = (self.rules.len(), self.lexical.clone());
+        let n_rules = self.rules.len();
         let name = self.names.fresh(&[function.name.as_str()], "function");
         let at = self.reserve(&name);
         match value::arguments(self, schema, &name) {
             Ok(arguments) => {
                 for index in n_rules..self.rules.len() {
-                    let expr = std::mem::replace(&mut self.rules[index].expr, Expr::nothing());
+                    let mut expr = std::mem::replace(&mut self.rules[index].expr, Expr::nothing());
                     let rule = self.rules[index].name.clone();
-                    self.rules[index].expr = self.bounded(expr, &rule);
+                    self.bound(&mut expr, &rule);
+                    self.rules[index].expr = expr;
                 }
                 let quoted = json_text(&Value::from(function.name.as_str()));
                 let quoted = if self.names_apart { "" } else { &quoted };
@@ -208,7 +214,6 @@ impl Lower {
             }
             Err(error) => {
                 self.rules.truncate(n_rules);
-                self.lexical = lexical;
                 Err(error)
             }
         }
@@ -224,29 +229,31 @@ impl Lower {
         Expr::Rule(name)
     }
 
-    /// The same with rules of their own for groups that llama.cpp would count too many rules in to repeat
-    /// them.
-    fn bounded(&mut self, expr: Expr, name: &RuleName) -> Expr {
-        let each = |lower: &mut Self, parts: Vec<Expr>| -> Vec<Expr> {
-            parts.into_iter().map(|part| lower.bounded(part, name)).collect()
-        };
-        match expr {
+    /// Makes rules of groups that llama.cpp would count too many rules in to repeat them, and gives the
+    /// number of those in the whole.
+    fn bound(&mut self, expr: &mut Expr, name: &RuleName) -> u64 {
+        let own = own_rules(expr);
+        let inside = match expr {
+            Expr::Literal(_) | Expr::Class(_) | Expr::Rule(_) => 0,
+            Expr::Concat(parts) | Expr::Choice(parts) => {
+                parts.iter_mut().map(|part| self.bound(part, name)).sum()
+            }
             Expr::Repeat(inner, repeat) => {
-                let mut inner = self.bounded(*inner, name);
+                let n_rules = self.bound(inner, name);
                 let times = repeat.max().unwrap_or(repeat.min()).max(1) as usize;
-                if matches!(inner, Expr::Concat(_) | Expr::Choice(_) | Expr::Repeat(..))
-                    && times > most_times(&inner)
+                if matches!(**inner, Expr::Concat(_) | Expr::Choice(_) | Expr::Repeat(..))
+                    && times > most_times(n_repeated(inner, n_rules))
                 {
                     let rule = self.names.fresh(&[name.as_str(), "group"], "group");
-                    self.rules.push(Rule::new(rule.clone(), inner));
-                    inner = Expr::Rule(rule);
+                    let group = std::mem::replace(&mut **inner, Expr::Rule(rule.clone()));
+                    self.rules.push(Rule::new(rule, group));
+                    1
+                } else {
+                    n_rules
                 }
-                Expr::Repeat(Box::new(inner), repeat)
             }
-            Expr::Concat(parts) => Expr::Concat(each(self, parts)),
-            Expr::Choice(parts) => Expr::Choice(each(self, parts)),
-            leaf => leaf,
-        }
+        };
+        own + inside
     }
 
     fn lexical(&mut self, rule: Lexical) -> Expr {

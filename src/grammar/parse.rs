@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 
 use self::cursor::{Cursor, Trouble};
 pub use self::error::{ParseError, Problem};
-use super::check::check;
+use super::check::checked;
 use super::{Class, Expr, Grammar, Repeat, Rule, RuleName};
 
 /// Most groups and repetitions inside each other.
@@ -130,11 +130,8 @@ impl Parser<'_> {
         if let Some(root) = rules.iter().position(|rule| rule.name == RuleName::root()) {
             rules[..=root].rotate_right(1);
         }
-        let sound = Grammar::new(rules).and_then(|grammar| {
-            let grammar = Grammar::new(repeats::without_empty(grammar.reachable()))?.reachable();
-            check(&grammar)?;
-            Ok(grammar)
-        });
+        let sound = Grammar::new(rules)
+            .and_then(|grammar| checked(repeats::without_empty(grammar.reachable())?));
         sound.map_err(|error| {
             let at = error.rule().and_then(|name| self.places.get(name)).copied().unwrap_or(0);
             Trouble { at, problem: Problem::Unsound(error) }

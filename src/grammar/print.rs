@@ -12,7 +12,8 @@ use super::{Class, Expr, Grammar, Repeat};
 /// The text that llama.cpp loads and people read.
 #[must_use]
 pub fn gbnf(grammar: &Grammar) -> String {
-    let mut text = String::new();
+    // Most rules are shorter.
+    let mut text = String::with_capacity(128 * grammar.rules().len());
     for rule in grammar.rules() {
         for line in &rule.comment {
             text.push_str(&comment(line));
@@ -45,7 +46,12 @@ fn expr(text: &mut String, this: &Expr, around: Around) {
     match this {
         Expr::Literal(literal) => {
             text.push('"');
-            literal.chars().for_each(|c| char_in(text, c, &['"', '\\']));
+            let plain = |b: u8| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\';
+            if literal.bytes().all(plain) {
+                text.push_str(literal);
+            } else {
+                literal.chars().for_each(|c| char_in(text, c, &['"', '\\']));
+            }
             text.push('"');
         }
         Expr::Class(set) => class(text, set),
@@ -118,6 +124,11 @@ fn class(text: &mut String, class: &Class) {
 
 /// A character inside quotes or brackets; `special` ones and those that do not show are escaped.
 fn char_in(text: &mut String, c: char, special: &[char]) {
+    // Nearly all of them; a formatter for each would be most of the time that printing takes.
+    if c.is_ascii_graphic() && !special.contains(&c) || c == ' ' {
+        text.push(c);
+        return;
+    }
     let _ = match c {
         '\n' => write!(text, "\\n"),
         '\r' => write!(text, "\\r"),

@@ -13,7 +13,7 @@ use super::constraint::{
     Strings, Trouble, both, goal,
 };
 use super::document::{Document, Draft};
-use super::read::{self, count, list, map_of, number, strings, types};
+use super::read::{self, count, get, list, map_of, number, strings, types};
 use super::{
     MAX_DEPTH, Options, SchemaError, SchemaProblem, Undeclared, error, error_at, malformed,
 };
@@ -257,7 +257,7 @@ impl<'a> Compiler<'a> {
                 return Err(error_at(&pointer, SchemaProblem::Malformed { expected, found }).into());
             }
         };
-        if let Some(reference) = map.get("$ref") {
+        if let Some(reference) = get(map, "$ref") {
             if self.document.draft.reference_stands_alone() {
                 let target = self.reference(source, "$ref", reference, holds)?;
                 return Ok(Read::Whole((*target).clone()));
@@ -274,14 +274,16 @@ impl<'a> Compiler<'a> {
             Read::Whole(constraint) => return Ok(constraint),
         };
         let mut whole = Self::typed(map, &pointer, self.sources[source].types_are_implied)?;
-        if whole.is_none() {
+        // Most schemas say no more than a type.
+        let is_more = |key: &String| key != "type" && Keyword::of(key) == Keyword::Expressed;
+        if whole.is_none() || !map.keys().any(is_more) {
             return Ok(whole);
         }
-        if let Some(members) = map.get("enum") {
+        if let Some(members) = get(map, "enum") {
             let members: Vec<&Value> = list(members, "enum", &pointer)?.iter().collect();
             whole = whole.and(&self.listed(&members));
         }
-        if let Some(value) = map.get("const") {
+        if let Some(value) = get(map, "const") {
             whole = whole.and(&self.listed(&[value]));
         }
         let numbers = Some(Self::numbers(map, &pointer)?);
@@ -325,7 +327,7 @@ impl<'a> Compiler<'a> {
     ) -> Result<Constraint<'a>, SchemaError> {
         let Some(names) = types(map, pointer)? else {
             let any = Constraint::any();
-            if !types_are_implied || map.contains_key("enum") || map.contains_key("const") {
+            if !types_are_implied || get(map, "enum").is_some() || get(map, "const").is_some() {
                 return Ok(any);
             }
             let none = Constraint::none;
@@ -430,27 +432,27 @@ impl<'a> Compiler<'a> {
 
     fn numbers(map: &'a Map<String, Value>, pointer: &str) -> Result<Numbers<'a>, SchemaError> {
         let mut numbers = Numbers::default();
-        let boolean = |key: &str| map.get(key).and_then(Value::as_bool);
+        let boolean = |key: &str| get(map, key).and_then(Value::as_bool);
         for (key, exclusive_key) in
             [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")]
         {
             let lower = key == "minimum";
-            if let Some(value) = map.get(key) {
+            if let Some(value) = get(map, key) {
                 let bound = number(value, key, pointer)?;
                 // Draft 4 has a boolean beside the bound.
                 let exclusive = boolean(exclusive_key).unwrap_or_default();
                 read::restrict(&mut numbers.interval, lower, bound, exclusive);
-            } else if let Some(value) = map.get(exclusive_key).filter(|value| value.is_boolean()) {
+            } else if let Some(value) = get(map, exclusive_key).filter(|value| value.is_boolean()) {
                 let expected = "a number, or in draft 4 stand beside a bound";
                 return Err(malformed(exclusive_key, pointer, expected, value));
             }
-            if let Some(value) = map.get(exclusive_key).filter(|value| !value.is_boolean()) {
+            if let Some(value) = get(map, exclusive_key).filter(|value| !value.is_boolean()) {
                 let bound = number(value, exclusive_key, pointer)?;
                 read::restrict(&mut numbers.interval, lower, bound, true);
             }
         }
         for key in ["multipleOf", "divisibleBy"] {
-            if let Some(value) = map.get(key) {
+            if let Some(value) = get(map, key) {
                 let multiple = number(value, key, pointer)?;
                 if !multiple.is_zero() && !multiple.is_negative() {
                     numbers.multiples.push(multiple);
@@ -479,13 +481,13 @@ impl<'a> Compiler<'a> {
         pointer: &str,
     ) -> Result<Strings<'a>, SchemaError> {
         let mut strings = Strings::default();
-        if let Some(value) = map.get("minLength") {
+        if let Some(value) = get(map, "minLength") {
             strings.min = count(value, "minLength", pointer)?;
         }
-        if let Some(value) = map.get("maxLength") {
+        if let Some(value) = get(map, "maxLength") {
             strings.max = Some(count(value, "maxLength", pointer)?);
         }
-        if let Some(value) = map.get("pattern") {
+        if let Some(value) = get(map, "pattern") {
             let Value::String(pattern) = value else {
                 return Err(malformed("pattern", pointer, "a string", value));
             };
@@ -494,7 +496,7 @@ impl<'a> Compiler<'a> {
                 Err(problem) => strings.trouble = Some(Rc::new(error("pattern", pointer, problem))),
             }
         }
-        if let Some(value) = map.get("format") {
+        if let Some(value) = get(map, "format") {
             let Value::String(name) = value else {
                 return Err(malformed("format", pointer, "a string", value));
             };
@@ -512,18 +514,18 @@ impl<'a> Compiler<'a> {
         pointer: &str,
     ) -> Result<Vec<Array>, SchemaError> {
         let mut array = Array::default();
-        let (prefix_key, rest_key) = match map.get("items") {
+        let (prefix_key, rest_key) = match get(map, "items") {
             // The tuple of draft 4.
             Some(Value::Array(_)) => ("items", "additionalItems"),
             _ => ("prefixItems", "items"),
         };
-        if let Some(value) = map.get(prefix_key) {
+        if let Some(value) = get(map, prefix_key) {
             for (index, item) in list(value, prefix_key, pointer)?.iter().enumerate() {
                 let path = [prefix_key, &index.to_string()];
                 array.prefix.push(self.goal(source, item, &path, true));
             }
         }
-        if let Some(items) = map.get(rest_key) {
+        if let Some(items) = get(map, rest_key) {
             array.items = self.goal(source, items, &[rest_key], true);
             // An older draft has no `prefixItems`, so that its `items` are all items.
             if rest_key == "items" && self.document.draft < Draft::Draft202012 {
@@ -532,13 +534,13 @@ impl<'a> Compiler<'a> {
                 }
             }
         }
-        if let Some(value) = map.get("minItems") {
+        if let Some(value) = get(map, "minItems") {
             array.min = count(value, "minItems", pointer)?;
         }
-        if let Some(value) = map.get("maxItems") {
+        if let Some(value) = get(map, "maxItems") {
             array.max = Some(count(value, "maxItems", pointer)?);
         }
-        match map.get("uniqueItems") {
+        match get(map, "uniqueItems") {
             None | Some(Value::Bool(false)) => {}
             Some(Value::Bool(true)) => {
                 let reason = SchemaProblem::EndlesslyManyItems;
@@ -546,9 +548,9 @@ impl<'a> Compiler<'a> {
             }
             Some(other) => return Err(malformed("uniqueItems", pointer, "a boolean", other)),
         }
-        if let Some(contains) = map.get("contains") {
+        if let Some(contains) = get(map, "contains") {
             let bound =
-                |key: &str| map.get(key).map(|value| count(value, key, pointer)).transpose();
+                |key: &str| get(map, key).map(|value| count(value, key, pointer)).transpose();
             let min = bound("minContains")?.unwrap_or(1);
             array.contains.push(Contains {
                 goal: self.goal(source, contains, &["contains"], true),
@@ -570,16 +572,16 @@ impl<'a> Compiler<'a> {
         pointer: &str,
     ) -> Result<Object<'a>, SchemaError> {
         let mut object = Object {
-            required: strings(map.get("required"), "required", pointer)?,
+            required: strings(get(map, "required"), "required", pointer)?,
             ..Object::default()
         };
-        if let Some(value) = map.get("minProperties") {
+        if let Some(value) = get(map, "minProperties") {
             object.min = count(value, "minProperties", pointer)?;
         }
-        if let Some(value) = map.get("maxProperties") {
+        if let Some(value) = get(map, "maxProperties") {
             object.max = Some(count(value, "maxProperties", pointer)?);
         }
-        if let Some(names) = map.get("propertyNames") {
+        if let Some(names) = get(map, "propertyNames") {
             let names = self.goal(source, names, &["propertyNames"], true);
             object.names.extend((!names.is_empty()).then_some(names));
         }
@@ -606,13 +608,13 @@ impl<'a> Compiler<'a> {
             others_are_described: false,
             evaluates: true,
         };
-        if let Some(properties) = map_of(map.get("properties"), "properties", pointer)? {
+        if let Some(properties) = map_of(get(map, "properties"), "properties", pointer)? {
             for (name, schema) in properties {
                 let goal = self.goal(source, schema, &["properties", name], true);
                 members.properties.push((name, goal));
             }
         }
-        if let Some(patterns) = map_of(map.get("patternProperties"), "patternProperties", pointer)?
+        if let Some(patterns) = map_of(get(map, "patternProperties"), "patternProperties", pointer)?
         {
             for (pattern, schema) in patterns {
                 let keys = self.language(pattern).map_err(|problem| {
@@ -622,7 +624,7 @@ impl<'a> Compiler<'a> {
                 members.patterns.push((keys, goal));
             }
         }
-        if let Some(schema) = map.get("additionalProperties") {
+        if let Some(schema) = get(map, "additionalProperties") {
             members.others = self.goal(source, schema, &["additionalProperties"], true);
             members.others_are_described = true;
         }
@@ -638,7 +640,7 @@ impl<'a> Compiler<'a> {
         mut whole: Constraint<'a>,
     ) -> Result<Constraint<'a>, Stop> {
         for keyword in ["dependentRequired", "dependentSchemas", "dependencies"] {
-            let Some(dependents) = map_of(map.get(keyword), keyword, pointer)? else { continue };
+            let Some(dependents) = map_of(get(map, keyword), keyword, pointer)? else { continue };
             for (key, dependent) in dependents {
                 let absent = Object { forbidden: vec![key], ..Object::default() };
                 let mut present = Constraint {
@@ -677,7 +679,7 @@ impl<'a> Compiler<'a> {
         mut whole: Constraint<'a>,
     ) -> Result<Constraint<'a>, Stop> {
         for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
-            if let Some(reference) = map.get(keyword) {
+            if let Some(reference) = get(map, keyword) {
                 whole = whole.and(&*self.reference(source, keyword, reference, true)?);
             }
         }
@@ -687,7 +689,7 @@ impl<'a> Compiler<'a> {
                 whole = whole.and(&*self.schema(inner, true)?);
             }
         }
-        if map.contains_key("anyOf") {
+        if get(map, "anyOf").is_some() {
             let mut any = Constraint::none();
             for (index, schema) in branches(map, "anyOf", pointer)? {
                 let inner = self.inside(source, schema, &["anyOf", &index]);
@@ -695,24 +697,24 @@ impl<'a> Compiler<'a> {
             }
             whole = any;
         }
-        if map.contains_key("oneOf") {
+        if get(map, "oneOf").is_some() {
             whole = self.one_of(map, source, pointer, &whole)?;
         }
-        if let Some(schema) = map.get("not") {
+        if let Some(schema) = get(map, "not") {
             let inner = self.inside(source, schema, &["not"]);
             whole = whole.and(&self.schema(inner, false)?.unevaluating());
         }
-        if let Some(schema) = map.get("if") {
+        if let Some(schema) = get(map, "if") {
             let condition = self.inside(source, schema, &["if"]);
             let mut cases = Constraint::none();
             for (keyword, holds) in [("then", true), ("else", false)] {
-                if !map.contains_key("then") && !map.contains_key("else") {
+                if !get(map, "then").is_some() && !get(map, "else").is_some() {
                     return Ok(whole);
                 }
                 let condition = self.schema(condition, holds)?;
                 let mut case =
                     whole.and(&*if holds { condition } else { Rc::new(condition.unevaluating()) });
-                if let Some(schema) = map.get(keyword) {
+                if let Some(schema) = get(map, keyword) {
                     let inner = self.inside(source, schema, &[keyword]);
                     case = case.and(&*self.schema(inner, true)?);
                 }
@@ -762,7 +764,7 @@ impl<'a> Compiler<'a> {
         pointer: &str,
         mut whole: Constraint<'a>,
     ) -> Constraint<'a> {
-        if let Some(schema) = map.get("unevaluatedProperties") {
+        if let Some(schema) = get(map, "unevaluatedProperties") {
             let others = self.goal(source, schema, &["unevaluatedProperties"], true);
             for object in whole.objects.iter_mut().filter(|_| !others.is_empty()) {
                 let evaluating = || object.members.iter().filter(|members| members.evaluates);
@@ -781,19 +783,18 @@ impl<'a> Compiler<'a> {
                 object.members.push(Rc::new(members));
             }
         }
-        if let Some(schema) = map.get("unevaluatedItems") {
+        if let Some(schema) = get(map, "unevaluatedItems") {
             let others = self.goal(source, schema, &["unevaluatedItems"], true);
             let applied =
                 ["$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if"];
-            if applied.iter().any(|key| map.contains_key(*key))
-                || ["contains", "enum", "const"].iter().any(|key| map.contains_key(*key))
+            if applied.iter().any(|key| get(map, key).is_some())
+                || ["contains", "enum", "const"].iter().any(|key| get(map, key).is_some())
             {
                 let reason = SchemaProblem::Unsupported;
                 let trouble: Trouble = Some(Rc::new(error("unevaluatedItems", pointer, reason)));
                 whole.arrays.iter_mut().for_each(|array| array.trouble.clone_from(&trouble));
-            } else if !map
-                .get("items")
-                .is_some_and(|items| !items.is_array() || map.contains_key("additionalItems"))
+            } else if !get(map, "items")
+                .is_some_and(|items| !items.is_array() || get(map, "additionalItems").is_some())
             {
                 for array in &mut whole.arrays {
                     array.items = both(&array.items, &others);
@@ -844,11 +845,11 @@ impl<'a> Compiler<'a> {
         if let Some(names) = types(map, &pointer)? {
             either = either.or(read::all_but(&names));
         }
-        if let Some(members) = map.get("enum") {
+        if let Some(members) = get(map, "enum") {
             let members: Vec<&Value> = list(members, "enum", &pointer)?.iter().collect();
             either = either.or(unlisted(&members, "enum", &pointer));
         }
-        if let Some(value) = map.get("const") {
+        if let Some(value) = get(map, "const") {
             either = either.or(unlisted(&[value], "const", &pointer));
         }
         either = either.or(Self::not_numbers(map, &pointer)?);
@@ -888,13 +889,13 @@ impl<'a> Compiler<'a> {
             all.strings.push(Strings { min: max + 1, ..Strings::default() });
         }
         let mut trouble = strings.trouble;
-        if let (Some(Value::String(pattern)), None) = (map.get("pattern"), &trouble) {
+        if let (Some(Value::String(pattern)), None) = (get(map, "pattern"), &trouble) {
             if let Ok(language) = self.language(pattern) {
                 let languages = vec![Rc::new(language.complement())];
                 all.strings.push(Strings { languages, ..Strings::default() });
             }
         }
-        if map.get("format").and_then(Value::as_str).is_some_and(|name| format(name).is_some()) {
+        if get(map, "format").and_then(Value::as_str).is_some_and(|name| format(name).is_some()) {
             // The language of a format may be narrower than the format.
             let reason = SchemaProblem::NegationUnsupported;
             trouble = Some(Rc::new(error("format", pointer, reason)));
@@ -916,32 +917,32 @@ impl<'a> Compiler<'a> {
             let reason = SchemaProblem::NegationUnsupported;
             Array { trouble: Some(Rc::new(error(keyword, pointer, reason))), ..Array::default() }
         };
-        if let Some(value) = map.get("minItems") {
+        if let Some(value) = get(map, "minItems") {
             if let Some(max) = count(value, "minItems", pointer)?.checked_sub(1) {
                 all.arrays.push(Array { max: Some(max), ..Array::default() });
             }
         }
-        if let Some(value) = map.get("maxItems") {
+        if let Some(value) = get(map, "maxItems") {
             let min = count(value, "maxItems", pointer)? + 1;
             all.arrays.push(Array { min, ..Array::default() });
         }
-        if map.get("uniqueItems") == Some(&Value::Bool(true)) {
+        if get(map, "uniqueItems") == Some(&Value::Bool(true)) {
             all.arrays.push(trouble("uniqueItems"));
         }
-        if let Some(schema) = map.get("contains") {
+        if let Some(schema) = get(map, "contains") {
             let items = self.goal(source, schema, &["contains"], false);
-            let least = map.contains_key("minContains") || map.contains_key("maxContains");
+            let least = get(map, "minContains").is_some() || get(map, "maxContains").is_some();
             let mut array = Array { items, ..Array::default() };
             array.close();
             all.arrays.push(if least { trouble("contains") } else { array });
         }
-        match map.get("items") {
+        match get(map, "items") {
             None => {
-                if map.contains_key("prefixItems") {
+                if get(map, "prefixItems").is_some() {
                     all.arrays.push(trouble("prefixItems"));
                 }
             }
-            Some(items) if !items.is_array() && !map.contains_key("prefixItems") => {
+            Some(items) if !items.is_array() && !get(map, "prefixItems").is_some() => {
                 let bad = self.goal(source, items, &["items"], false);
                 if *bad != [Atom::False] {
                     all.arrays.push(Array {
@@ -962,7 +963,7 @@ impl<'a> Compiler<'a> {
             }
             Some(_) => all.arrays.push(trouble("items")),
         }
-        if map.contains_key("unevaluatedItems") {
+        if get(map, "unevaluatedItems").is_some() {
             all.arrays.push(trouble("unevaluatedItems"));
         }
         Ok(all)
@@ -988,12 +989,12 @@ impl<'a> Compiler<'a> {
         let unsupported =
             |keyword: &str| Rc::new(error(keyword, pointer, SchemaProblem::NegationUnsupported));
         for keyword in ["propertyNames", "dependentSchemas", "unevaluatedProperties"] {
-            if map.contains_key(keyword) {
+            if get(map, keyword).is_some() {
                 let trouble = Some(unsupported(keyword));
                 all.objects.push(Object { trouble, ..Object::default() });
             }
         }
-        if let Some(properties) = map_of(map.get("properties"), "properties", pointer)? {
+        if let Some(properties) = map_of(get(map, "properties"), "properties", pointer)? {
             for (name, schema) in properties {
                 let goal = self.goal(source, schema, &["properties", name], false);
                 if *goal != [Atom::False] {
@@ -1001,7 +1002,7 @@ impl<'a> Compiler<'a> {
                 }
             }
         }
-        let patterns = map_of(map.get("patternProperties"), "patternProperties", pointer)?;
+        let patterns = map_of(get(map, "patternProperties"), "patternProperties", pointer)?;
         for (pattern, schema) in patterns.into_iter().flatten() {
             let value = self.goal(source, schema, &["patternProperties", pattern], false);
             match self.language(pattern) {
@@ -1021,7 +1022,7 @@ impl<'a> Compiler<'a> {
                 }
             }
         }
-        if let Some(schema) = map.get("additionalProperties") {
+        if let Some(schema) = get(map, "additionalProperties") {
             let value = self.goal(source, schema, &["additionalProperties"], false);
             if *value != [Atom::False] {
                 let members = self.members(map, source, pointer)?;
@@ -1041,7 +1042,7 @@ impl<'a> Compiler<'a> {
             }
         }
         for keyword in ["dependentRequired", "dependencies"] {
-            for (key, names) in map_of(map.get(keyword), keyword, pointer)?.into_iter().flatten() {
+            for (key, names) in map_of(get(map, keyword), keyword, pointer)?.into_iter().flatten() {
                 if names.is_array() {
                     for name in strings(Some(names), key, &child(pointer, keyword))? {
                         all.objects.push(Object {
@@ -1069,7 +1070,7 @@ impl<'a> Compiler<'a> {
         mut either: Constraint<'a>,
     ) -> Result<Constraint<'a>, Stop> {
         for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
-            if let Some(reference) = map.get(keyword) {
+            if let Some(reference) = get(map, keyword) {
                 let target = self.reference(source, keyword, reference, false)?;
                 either = either.or((*target).clone());
             }
@@ -1080,7 +1081,7 @@ impl<'a> Compiler<'a> {
                 either = either.or((*self.schema(inner, false)?).clone());
             }
         }
-        if map.contains_key("anyOf") {
+        if get(map, "anyOf").is_some() {
             let mut none = Constraint::any();
             for (index, schema) in branches(map, "anyOf", pointer)? {
                 let inner = self.inside(source, schema, &["anyOf", &index]);
@@ -1088,7 +1089,7 @@ impl<'a> Compiler<'a> {
             }
             either = either.or(none);
         }
-        if map.contains_key("oneOf") {
+        if get(map, "oneOf").is_some() {
             let mut none = Constraint::any();
             let mut held: Vec<Rc<Constraint>> = Vec::new();
             let mut two = Constraint::none();
@@ -1103,14 +1104,14 @@ impl<'a> Compiler<'a> {
             }
             either = either.or(none).or(two);
         }
-        if let Some(schema) = map.get("not") {
+        if let Some(schema) = get(map, "not") {
             let inner = self.inside(source, schema, &["not"]);
             either = either.or((*self.schema(inner, true)?).clone());
         }
-        if let Some(schema) = map.get("if") {
+        if let Some(schema) = get(map, "if") {
             let condition = self.inside(source, schema, &["if"]);
             for (keyword, holds) in [("then", true), ("else", false)] {
-                if let Some(schema) = map.get(keyword) {
+                if let Some(schema) = get(map, keyword) {
                     let inner = self.inside(source, schema, &[keyword]);
                     let case = self.schema(condition, holds)?.and(&*self.schema(inner, false)?);
                     either = either.or(case);
@@ -1250,7 +1251,7 @@ fn branches<'a>(
     keyword: &str,
     pointer: &str,
 ) -> Result<Vec<(String, &'a Value)>, SchemaError> {
-    match map.get(keyword) {
+    match get(map, keyword) {
         None => Ok(Vec::new()),
         // Draft 3's `extends` may be one schema.
         Some(one @ Value::Object(_)) if keyword == "extends" => Ok(vec![(String::new(), one)]),

@@ -51,15 +51,13 @@ fn oldest_spelling(schema: &Value) -> Draft {
     let mut open = vec![schema];
     while let Some(value) = open.pop() {
         let Value::Object(map) = value else { continue };
-        let boolean = |key| map.get(key).is_some_and(Value::is_boolean);
-        if boolean("exclusiveMinimum") || boolean("exclusiveMaximum") {
-            return Draft::Draft4;
-        }
-        if map.get("dependencies").is_some_and(Value::is_object) {
-            oldest = oldest.min(Draft::Draft7);
-        }
-        if map.get("items").is_some_and(Value::is_array) {
-            oldest = oldest.min(Draft::Draft201909);
+        for (key, value) in map {
+            match (key.as_str(), value) {
+                ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_)) => return Draft::Draft4,
+                ("dependencies", Value::Object(_)) => oldest = oldest.min(Draft::Draft7),
+                ("items", Value::Array(_)) => oldest = oldest.min(Draft::Draft201909),
+                _ => {}
+            }
         }
         open.extend(inside(map));
     }

@@ -6,13 +6,24 @@ use super::constraint::{Constraint, Numbers};
 use super::{SchemaError, SchemaProblem, error, malformed};
 use crate::regular::number::{Bound, Decimal, Interval};
 
+/// A schema of so many keys is read faster from end to end than by hashing.
+const FEW_KEYS: usize = 8;
+
+/// The value of a keyword.
+pub(super) fn get<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    if map.len() > FEW_KEYS {
+        return map.get(key);
+    }
+    map.iter().find(|(other, _)| *other == key).map(|(_, value)| value)
+}
+
 /// The types that `type` names; `None` without it.
 pub(super) fn types<'a>(
     map: &'a Map<String, Value>,
     pointer: &str,
 ) -> Result<Option<Vec<&'a str>>, SchemaError> {
     const EXPECTED: &str = "a string or an array of strings";
-    match map.get("type") {
+    match get(map, "type") {
         None => Ok(None),
         Some(Value::String(name)) => Ok(Some(vec![name])),
         Some(Value::Array(names)) if !names.is_empty() => names
@@ -27,18 +38,18 @@ pub(super) fn types<'a>(
 /// The type that other keywords mean where `type` is missing.
 pub(super) fn implied_type(map: &Map<String, Value>) -> Option<&'static str> {
     let object = ["properties", "required", "additionalProperties", "patternProperties"];
-    if object.iter().any(|key| map.contains_key(*key)) {
+    if object.iter().any(|key| get(map, *key).is_some()) {
         Some("object")
-    } else if map.contains_key("items") || map.contains_key("prefixItems") {
+    } else if get(map, "items").is_some() || get(map, "prefixItems").is_some() {
         Some("array")
-    } else if map.contains_key("minLength")
-        || map.contains_key("maxLength")
-        || map.contains_key("pattern")
+    } else if get(map, "minLength").is_some()
+        || get(map, "maxLength").is_some()
+        || get(map, "pattern").is_some()
     {
         Some("string")
-    } else if map.contains_key("minimum")
-        || map.contains_key("maximum")
-        || map.contains_key("multipleOf")
+    } else if get(map, "minimum").is_some()
+        || get(map, "maximum").is_some()
+        || get(map, "multipleOf").is_some()
     {
         Some("number")
     } else {

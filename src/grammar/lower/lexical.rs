@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::LazyLock;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -33,8 +34,30 @@ pub(super) enum Lexical {
 }
 
 impl Lexical {
+    const ALL: [Self; 12] = [
+        Self::Value,
+        Self::Object,
+        Self::Array,
+        Self::Number,
+        Self::Integer,
+        Self::Boolean,
+        Self::Null,
+        Self::String,
+        Self::Char,
+        Self::Escape,
+        Self::Escaped,
+        Self::Hex,
+    ];
+
     pub(super) fn name(self) -> RuleName {
-        let name = match self {
+        // They stand in every grammar many times, so their names are made once.
+        static NAMES: LazyLock<[RuleName; Lexical::ALL.len()]> =
+            LazyLock::new(|| Lexical::ALL.map(|rule| RuleName(rule.text().into())));
+        NAMES[self as usize].clone()
+    }
+
+    fn text(self) -> &'static str {
+        match self {
             Self::Value => "value",
             Self::Object => "object",
             Self::Array => "array",
@@ -47,8 +70,7 @@ impl Lexical {
             Self::Escape => "escape",
             Self::Escaped => "escaped",
             Self::Hex => "hex",
-        };
-        RuleName(name.into())
+        }
     }
 
     /// The rules that this one uses.
@@ -168,12 +190,7 @@ impl Lexical {
 
 /// The names of all of them, used or not, so that no other rule takes one.
 pub(super) fn names() -> impl Iterator<Item = RuleName> {
-    use Lexical::{
-        Array, Boolean, Char, Escape, Escaped, Hex, Integer, Null, Number, Object, String, Value,
-    };
-    [Value, Object, Array, Number, Integer, Boolean, Null, String, Char, Escape, Escaped, Hex]
-        .into_iter()
-        .map(Lexical::name)
+    Lexical::ALL.into_iter().map(Lexical::name)
 }
 
 /// The rules of `used` and all that they use.

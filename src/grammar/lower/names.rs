@@ -13,15 +13,15 @@ const MAX_LEN: usize = 60;
 /// The names given out so far.
 #[derive(Debug)]
 pub(super) struct Names {
-    taken: FxHashSet<String>,
+    taken: FxHashSet<RuleName>,
     /// The number to try next after a name that is taken.
     next: FxHashMap<String, u32>,
 }
 
 impl Default for Names {
     fn default() -> Self {
-        let mut taken: FxHashSet<String> = lexical::names().map(|name| name.to_string()).collect();
-        taken.extend(["root".to_owned(), "call".to_owned()]);
+        let mut taken: FxHashSet<RuleName> = lexical::names().collect();
+        taken.extend(["root", "call"].map(|name| RuleName(name.into())));
         Self { taken, next: FxHashMap::default() }
     }
 }
@@ -49,17 +49,17 @@ impl Names {
         }
         base.truncate(MAX_LEN);
         base.truncate(base.trim_end_matches('-').len());
-        if self.taken.insert(base.clone()) {
-            return RuleName(base.into());
+        let name = RuleName(base.as_str().into());
+        if self.taken.insert(name.clone()) {
+            return name;
         }
-        let next = self.next.entry(base.clone()).or_insert(2);
-        let name = loop {
-            let name = format!("{base}-{next}");
+        let next = self.next.entry(base).or_insert(2);
+        loop {
+            let numbered = RuleName(format!("{name}-{next}").into());
             *next += 1;
-            if self.taken.insert(name.clone()) {
-                break name;
+            if self.taken.insert(numbered.clone()) {
+                return numbered;
             }
-        };
-        RuleName(name.into())
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::keys::{all_but, are_plain};
 use super::lexical::{Lexical, json_text};
 use super::terminal::{plain_terminal, string_terminal};
 use super::{Lower, prefix};
+use crate::grammar::check::{most_times, n_rules};
 use crate::grammar::{Expr, Repeat, Rule, RuleName};
 use crate::regular::Dfa;
 use crate::schema::{
@@ -634,7 +635,7 @@ impl<'s> Values<'_, 's> {
         if max == Some(0) {
             return Ok(None);
         }
-        let limit = super::super::check::most_times(&item);
+        let limit = most_times(n_rules(&item));
         if max.unwrap_or(min).max(min) <= limit {
             let bound = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
             let repeat = Repeat::new(bound(min), max.map(bound)).map_err(|_| self.too_large())?;

@@ -9,17 +9,27 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::grammar::check::{fixpoint, may_be_empty};
-use crate::grammar::{Expr, Grammar, Repeat, Rule, RuleName};
+use crate::grammar::outline::{Outline, Property};
+use crate::grammar::{Expr, Grammar, GrammarError, Repeat, Rule, RuleName};
 
 /// Most expressions in a part that is copied, and most parts of a concatenation that is written out.
 const FEW: usize = 16;
 
 /// The rules without unbounded repetitions of what may be empty, `root` first.
-pub(super) fn without_empty(grammar: Grammar) -> Vec<Rule> {
+///
+/// # Errors
+///
+/// [`GrammarError::UndefinedRule`].
+pub(super) fn without_empty(grammar: Grammar) -> Result<Vec<Rule>, GrammarError> {
+    let outline = Outline::new(grammar.rules())?;
+    let with = |property| {
+        let names = grammar.rules().iter().map(|rule| rule.name.clone());
+        let has = outline.with(property).into_iter();
+        names.zip(has).filter(|(_, has)| *has).map(|(name, _)| name).collect()
+    };
     let mut rewrite = Rewrite {
-        nullable: fixpoint(&grammar, may_be_empty),
-        with_text: fixpoint(&grammar, may_have_text),
+        nullable: with(Property::Empty),
+        with_text: with(Property::HasText),
         names: grammar.rules().iter().map(|rule| rule.name.clone()).collect(),
         numbers: FxHashMap::default(),
         wanted: Vec::new(),
@@ -38,7 +48,7 @@ pub(super) fn without_empty(grammar: Grammar) -> Vec<Rule> {
         let first = places.len();
         rules.append(&mut rewrite.parts);
         places.extend((first..).zip(&rules[first..]).map(|(at, rule)| (rule.name.clone(), at)));
-        let Some((name, of)) = rewrite.wanted.get(done).cloned() else { return rules };
+        let Some((name, of)) = rewrite.wanted.get(done).cloned() else { return Ok(rules) };
         let expr = places.get(&of).map(|at| rules[*at].expr.clone());
         rewrite.within = of;
         let some = expr.and_then(|expr| rewrite.some(expr)).unwrap_or(Expr::nothing());
@@ -193,6 +203,16 @@ fn is_small(expr: &Expr) -> bool {
         }
     }
     take(expr, &mut FEW.clone())
+}
+
+fn may_be_empty(expr: &Expr, nullable: &FxHashSet<RuleName>) -> bool {
+    match expr {
+        Expr::Literal(_) | Expr::Class(_) => false,
+        Expr::Rule(name) => nullable.contains(name),
+        Expr::Concat(parts) => parts.iter().all(|part| may_be_empty(part, nullable)),
+        Expr::Choice(parts) => parts.iter().any(|part| may_be_empty(part, nullable)),
+        Expr::Repeat(inner, repeat) => repeat.min() == 0 || may_be_empty(inner, nullable),
+    }
 }
 
 /// Whether an expression has a text that is not empty.

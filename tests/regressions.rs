@@ -141,6 +141,17 @@ fn one_of_took_an_implied_type_for_all_that_a_branch_allows() {
     );
 }
 
+/// Each level of a repetition of a repetition was kept: 27 of them took 38 s to compile in the fuzzer.
+#[test]
+fn endless_repetitions_of_each_other_are_one() {
+    for n in [2, 27, 100] {
+        let some = format!("root ::= \"a\"{}\n", "+".repeat(n));
+        check_gbnf(&some, 20, &["a", "aaa"], &["", "b"]);
+        let any = format!("root ::= \"a\"{}*{}\n", "+".repeat(n), "+".repeat(n));
+        check_gbnf(&any, 20, &["", "a", "aaa"], &["b"]);
+    }
+}
+
 /// Rules that all functions share went with the function that they were first made for.
 #[test]
 fn a_function_that_is_refused_late_takes_no_shared_rules_with_it() {

@@ -111,9 +111,11 @@ impl Document {
     /// [`DocumentError`].
     pub(super) fn arguments(name: &str, arguments: &str) -> Result<Self, DocumentError> {
         let mut document = Self::call(name, arguments, ["name", "arguments"])?;
-        if let Content::Object(members) = &document.nodes[0].content
-            && let Some(arguments) = members.last().map(|member| member.value)
-        {
+        let arguments = match &document.nodes[0].content {
+            Content::Object(members) => members.last().map(|member| member.value),
+            _ => None,
+        };
+        if let Some(arguments) = arguments {
             document.nodes[arguments].parent = None;
         }
         Ok(document)

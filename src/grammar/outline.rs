@@ -73,13 +73,13 @@ impl Outline {
                 return Err(GrammarError::EmptyPart { name: rule.name.clone() });
             }
             Expr::Literal(_) | Expr::Class(_) => Kind::Terminal,
-            Expr::Rule(name) => match numbers.get(name) {
-                Some(number) => Kind::Rule(*number),
-                None => {
-                    let (name, rule) = (name.clone(), rule.name.clone());
-                    return Err(GrammarError::UndefinedRule { name, rule });
-                }
-            },
+            Expr::Rule(name) => {
+                let number = numbers.get(name).ok_or_else(|| GrammarError::UndefinedRule {
+                    name: name.clone(),
+                    rule: rule.name.clone(),
+                })?;
+                Kind::Rule(*number)
+            }
             Expr::Concat(_) => Kind::Concat,
             Expr::Choice(_) => Kind::Choice,
             Expr::Repeat(_, repeat) => Kind::Repeat(*repeat),

@@ -708,7 +708,7 @@ impl<'a> Compiler<'a> {
             let condition = self.inside(source, schema, &["if"]);
             let mut cases = Constraint::none();
             for (keyword, holds) in [("then", true), ("else", false)] {
-                if !get(map, "then").is_some() && !get(map, "else").is_some() {
+                if get(map, "then").is_none() && get(map, "else").is_none() {
                     return Ok(whole);
                 }
                 let condition = self.schema(condition, holds)?;
@@ -942,7 +942,7 @@ impl<'a> Compiler<'a> {
                     all.arrays.push(trouble("prefixItems"));
                 }
             }
-            Some(items) if !items.is_array() && !get(map, "prefixItems").is_some() => {
+            Some(items) if !items.is_array() && get(map, "prefixItems").is_none() => {
                 let bad = self.goal(source, items, &["items"], false);
                 if *bad != [Atom::False] {
                     all.arrays.push(Array {

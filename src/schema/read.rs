@@ -38,7 +38,7 @@ pub(super) fn types<'a>(
 /// The type that other keywords mean where `type` is missing.
 pub(super) fn implied_type(map: &Map<String, Value>) -> Option<&'static str> {
     let object = ["properties", "required", "additionalProperties", "patternProperties"];
-    if object.iter().any(|key| get(map, *key).is_some()) {
+    if object.iter().any(|key| get(map, key).is_some()) {
         Some("object")
     } else if get(map, "items").is_some() || get(map, "prefixItems").is_some() {
         Some("array")

@@ -65,18 +65,17 @@ impl Lower {
         let mut expr = self.leaving(&[]);
         let mut end = rest.len();
         for start in starts.into_iter().rev() {
-            let name = match self.but.get(&rest[start..]) {
-                Some(known) => known.clone(),
-                None => {
-                    for first in rest[start..end].chars().rev() {
-                        let stays = Expr::literal(first).then(expr);
-                        expr = stays.or(self.leaving(&[first])).optional();
-                    }
-                    let name = self.names.fresh(&["but", &rest[start..]], "this");
-                    self.but.insert(rest[start..].to_owned(), name.clone());
-                    rules.push(Rule::new(name.clone(), expr));
-                    name
+            let name = if let Some(known) = self.but.get(&rest[start..]) {
+                known.clone()
+            } else {
+                for first in rest[start..end].chars().rev() {
+                    let stays = Expr::literal(first).then(expr);
+                    expr = stays.or(self.leaving(&[first])).optional();
                 }
+                let name = self.names.fresh(&["but", &rest[start..]], "this");
+                self.but.insert(rest[start..].to_owned(), name.clone());
+                rules.push(Rule::new(name.clone(), expr));
+                name
             };
             expr = Expr::Rule(name);
             end = start;

@@ -4,7 +4,9 @@
 //! be empty gets a second one, `NAME-some`, for its texts that are not. What stands in several of the
 //! new productions and is large becomes a rule, `NAME-part`.
 //!
-//! **Invariant:** the language stays the same; a grammar without such a repetition stays as it is.
+//! A repetition without end of another becomes one.
+//!
+//! **Invariant:** the language stays the same; a grammar without such repetitions stays as it is.
 //! **Invariant:** a grammar of n parts becomes one of O(n log n), however its repetitions are nested.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -96,6 +98,8 @@ impl Rewrite {
                 self.repeats(inner);
                 if **inner == Expr::nothing() {
                     *expr = Expr::nothing();
+                } else if let Some(once) = repeated_once(inner, *repeat) {
+                    *expr = once;
                 } else if repeat.max().is_none() && may_be_empty(inner, &self.nullable) {
                     let inner = std::mem::replace(&mut **inner, Expr::nothing());
                     *expr = self.some(inner).map_or(Expr::nothing(), Expr::any_times);
@@ -187,6 +191,19 @@ impl Rewrite {
                 return name;
             }
         }
+    }
+}
+
+/// A repetition without end of another as one of them: `("a"+)+` has the texts of `"a"+`, each in one way.
+fn repeated_once(inner: &mut Expr, outer: Repeat) -> Option<Expr> {
+    let is_endless = |repeat: Repeat| repeat.max().is_none() && repeat.min() <= 1;
+    match inner {
+        Expr::Repeat(part, within) if is_endless(*within) && is_endless(outer) => {
+            let is_some = (within.min(), outer.min()) == (1, 1);
+            let part = Box::new(std::mem::replace(&mut **part, Expr::nothing()));
+            Some(Expr::Repeat(part, if is_some { Repeat::SOME } else { Repeat::ANY }))
+        }
+        _ => None,
     }
 }
 

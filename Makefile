@@ -50,8 +50,8 @@ lint: setup ## Check format, clippy with and without llama.cpp, and the document
 debug: build model ## Like run, with the log at debug level, llama.cpp's included
 	@$(callme) -vv
 
-bench: build model ## Time the main job on data/input, and measure the coverage of JSON Schema where ../shared is
-	@python3 tools/bench.py $(callme) --output "$(TARGET)/bench.json" --quiet
+bench: build model ## callme bench on data/input, and the coverage of JSON Schema where ../shared is
+	@$(CALLME) bench $(if $(MODEL),--models "$(MODEL)") $(ARGS)
 	@if test -d ../shared/data/jsonschema/maskbench; then $(CARGO) bench --locked --bench coverage; \
 	else echo "no ../shared/data/jsonschema/maskbench: the coverage of JSON Schema is not measured"; fi
 

@@ -1,13 +1,30 @@
-//! A function set and a request in, a validated call out: the path that the binary and the typed
-//! library entry share.
+//! Function sets and requests in, validated calls out: the path that the binary and the typed library
+//! entry share.
+//!
+//! # What a call costs
+//!
+//! A model evaluates rows, one for each token of prompt and call. On a CPU a step of one row takes as
+//! long as reading the weights, and each further row a fraction of that, so:
+//!
+//! - the rows of all requests in flight share their steps ([`CallOptions::n_parallel`]);
+//! - the rows of what all prompts over a set begin with are evaluated once ([`crate::engine::prefix`]);
+//! - text that the grammar forces is fed with the next step, not chosen token by token, and after the last
+//!   choice not at all ([`crate::engine::decode`]);
+//! - a smaller quantization makes the steps of few rows cheaper, those of many hardly.
 //!
 //! **Invariant:** a call that is returned was accepted by the grammar, parsed by serde and validated
 //! against its definition.
 
+use std::cell::{Cell, OnceCell};
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+
 use crate::definitions::FunctionDef;
-use crate::engine::decode::{self, DecodeError, Generation, Limits, Sequence, Start, Watch};
+use crate::engine::batch::{Batch, Finished};
+use crate::engine::decode::{DecodeError, Generation, Limits, Sequence, Start, Watch};
 use crate::engine::gate::{Random, Sampling};
-use crate::engine::prefix::{self, Prefix};
+use crate::engine::prefix::{self, N_PREFIXES, Prefixes, Store};
 use crate::engine::{Backend, SequenceId, TokenId};
 use crate::grammar::lower::{self, Options, Unsupported};
 use crate::grammar::recognize::Recognizer;
@@ -16,8 +33,11 @@ use crate::prompt::{PromptError, PromptWriter};
 use crate::schema::Undeclared;
 use crate::validate::{FunctionCall, ValidateError, Validator};
 
-/// The sequence that a call is written in.
-const CALL: SequenceId = SequenceId(1);
+/// The first of the sequences that calls are written in.
+pub const FIRST_CALL: SequenceId = SequenceId(N_PREFIXES);
+
+/// Cells that a call is taken to need beside its prompt when it is begun.
+const ROOM_FOR_A_CALL: u32 = 96;
 
 /// Functions that are offered together, compiled.
 #[derive(Debug)]
@@ -26,8 +46,10 @@ pub struct FunctionSet {
     gbnf: String,
     start: Recognizer,
     validator: Validator,
+    /// Whether more than one request comes over it.
+    is_shared: Cell<bool>,
     /// Tokens that every prompt over this set begins with, once they are known.
-    prefix: Option<Vec<TokenId>>,
+    prefix: OnceCell<Vec<TokenId>>,
 }
 
 impl FunctionSet {
@@ -48,13 +70,20 @@ impl FunctionSet {
         let start = Recognizer::new(&calls.grammar)?;
         let gbnf = print::gbnf(&calls.grammar);
         let validator = Validator::new(&functions, options);
-        Ok(Self { functions, gbnf, start, validator, prefix: None })
+        let (is_shared, prefix) = (Cell::new(false), OnceCell::new());
+        Ok(Self { functions, gbnf, start, validator, is_shared, prefix })
     }
 
     /// The definitions, in their order.
     #[must_use]
     pub fn functions(&self) -> &[FunctionDef] {
         &self.functions
+    }
+
+    /// Says that more than one request comes over this set, so that what their prompts begin with is
+    /// evaluated once for all of them.
+    pub fn share(&self) {
+        self.is_shared.set(true);
     }
 }
 
@@ -67,6 +96,8 @@ pub struct CallOptions {
     pub sampling: Sampling,
     /// Start of every random stream.
     pub seed: u64,
+    /// Most requests in flight.
+    pub n_parallel: NonZeroUsize,
 }
 
 /// A request that has been answered.
@@ -135,7 +166,18 @@ impl Watch for Unwatched {
     fn is_interrupted(&self) -> bool {
         false
     }
-    fn on_text(&mut self, _: &[u8]) {}
+    fn on_text(&mut self, _: u64, _: &[u8]) {}
+}
+
+/// A request to be answered.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Its place among the requests, for the random stream and the answer.
+    pub index: u64,
+    /// The functions to choose from.
+    pub set: Rc<FunctionSet>,
+    /// What is asked.
+    pub text: String,
 }
 
 /// A model that answers requests.
@@ -144,75 +186,229 @@ pub struct Caller<B> {
     backend: B,
     writer: PromptWriter,
     options: CallOptions,
-    prefix: Prefix,
+    prefixes: Prefixes,
 }
 
 impl<B: Backend> Caller<B> {
-    /// A caller over a loaded model.
+    /// A caller over a loaded model, which has sequences for all requests in flight and [`N_PREFIXES`] more;
+    /// `store` keeps prefixes between runs.
     #[must_use]
-    pub fn new(backend: B, writer: PromptWriter, options: CallOptions) -> Self {
-        Self { backend, writer, options, prefix: Prefix::default() }
+    pub fn new(
+        backend: B,
+        writer: PromptWriter,
+        options: CallOptions,
+        store: Option<Box<dyn Store>>,
+    ) -> Self {
+        Self { backend, writer, options, prefixes: Prefixes::with(store) }
     }
 
-    /// Keeps in the cache what all prompts over `set` begin with, and makes room for `longest`, the
-    /// longest request expected. Worth it from the second request on.
+    /// The model.
+    #[must_use]
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// The model alone; nothing of the requests is in its cache.
     ///
     /// # Errors
-    /// [`CallError`] of the prompt, the backend, or an interrupt.
-    pub fn share(
-        &mut self,
-        set: &mut FunctionSet,
-        longest: &str,
-        watch: &mut dyn Watch,
-    ) -> Result<(), CallError> {
-        if set.prefix.is_none() {
-            let one = self.tokens(set, "1")?;
-            let other = self.tokens(set, "a")?;
-            set.prefix = Some(prefix::common(&one, &other).to_vec());
-        }
-        let tokens = set.prefix.as_deref().unwrap_or_default();
-        // The last call is read; its cells are room.
-        self.backend.remove(CALL).map_err(DecodeError::from)?;
-        let n_cells = self.tokens(set, longest)?.len() + ROOM_FOR_A_CALL;
-        // A request beyond the model's context fails by itself, later.
-        let _ = self.backend.reserve(u32::try_from(n_cells).unwrap_or(u32::MAX));
-        self.prefix.hold(&mut self.backend, tokens, &|| watch.is_interrupted())?;
-        Ok(())
+    /// [`CallError`] of the backend.
+    pub fn into_backend(mut self) -> Result<B, CallError> {
+        self.prefixes.forget(&mut self.backend)?;
+        Ok(self.backend)
     }
 
-    /// Answers one request; `index` is its place in the batch, for the random stream.
+    /// Rows that were evaluated for what prompts have in common.
+    #[must_use]
+    pub fn n_prefix_rows(&self) -> u64 {
+        self.prefixes.n_rows()
+    }
+
+    /// Answers one request.
     ///
     /// # Errors
     /// [`CallError`]; the caller can be used further.
-    pub fn call(
+    pub fn call(&mut self, request: Request, watch: &mut dyn Watch) -> Result<Answer, CallError> {
+        let mut answer = None;
+        self.call_all(&mut std::iter::once(request), watch, &mut |_, one| answer = Some(one))?;
+        answer.unwrap_or(Err(DecodeError::Interrupted.into()))
+    }
+
+    /// Answers requests, several at the same time, and hands each answer over as it is there: in any order.
+    ///
+    /// # Errors
+    /// An interrupt; what was in flight has no answer then. Whatever is wrong with one request is its answer.
+    pub fn call_all<'a>(
         &mut self,
-        set: &FunctionSet,
-        request: &str,
-        index: u64,
-        watch: &mut dyn Watch,
-    ) -> Result<Answer, CallError> {
-        let prompt = self.tokens(set, request)?;
-        let n_shared = self.prefix.lend(&mut self.backend, CALL, &prompt)?;
-        tracing::debug!(n_prompt = prompt.len(), n_shared, "prompt");
-        let sequence = Sequence::new(Start {
-            id: CALL,
-            prompt: &prompt,
+        requests: &'a mut dyn Iterator<Item = Request>,
+        watch: &'a mut dyn Watch,
+        on_answer: &'a mut dyn FnMut(u64, Result<Answer, CallError>),
+    ) -> Result<(), CallError> {
+        let n = self.options.n_parallel.get();
+        let mut run = Run {
+            batch: Batch::new(FIRST_CALL, n),
+            requests: requests.fuse(),
+            waiting: None,
+            in_flight: Vec::new(),
+            alone: VecDeque::new(),
+            watch,
+            on_answer,
+        };
+        let result = self.work(&mut run);
+        for (_, id) in run.batch.give_up() {
+            self.end(id)?;
+        }
+        result
+    }
+
+    fn work(&mut self, run: &mut Run<'_, B>) -> Result<(), CallError> {
+        loop {
+            self.fill(run)?;
+            if run.batch.is_empty() {
+                return Ok(());
+            }
+            match run.batch.step(&mut self.backend, self.prefixes.n_cells(), run.watch) {
+                Ok(finished) => {
+                    for one in finished {
+                        self.answer(run, one)?;
+                    }
+                }
+                Err(DecodeError::Interrupted) => return Err(DecodeError::Interrupted.into()),
+                Err(error) => self.broken(run, error)?,
+            }
+        }
+    }
+
+    /// Begins requests as long as there is room.
+    fn fill(&mut self, run: &mut Run<'_, B>) -> Result<(), CallError> {
+        while let Some(id) = run.batch.free() {
+            let is_alone = !run.alone.is_empty();
+            if is_alone && !run.batch.is_empty() {
+                break;
+            }
+            let next = run.alone.pop_front().or_else(|| run.waiting.take());
+            let Some(request) = next.or_else(|| run.requests.next()) else { break };
+            let is_over = |error: &CallError| error.is_interrupt();
+            let prompt = match self.tokens(&request.set, &request.text) {
+                Ok(prompt) => prompt,
+                Err(error) => {
+                    (run.on_answer)(request.index, Err(error));
+                    continue;
+                }
+            };
+            let n_cells = self.prefixes.n_cells() + run.batch.n_cells();
+            let needed = count(prompt.len()) + ROOM_FOR_A_CALL;
+            if !run.batch.is_empty() && n_cells + needed > self.backend.max_cells() {
+                run.waiting = Some(request);
+                break;
+            }
+            match self.begin(id, &request, &prompt, run) {
+                Ok(sequence) => {
+                    let (backend, watch) = (&self.backend, &mut *run.watch);
+                    let finished = run.batch.start(backend, request.index, sequence, watch);
+                    run.in_flight.push(request);
+                    if let Some(finished) = finished {
+                        self.answer(run, finished)?;
+                    }
+                }
+                Err(error) if is_over(&error) => return Err(error),
+                Err(error) => {
+                    self.end(id)?;
+                    (run.on_answer)(request.index, Err(error));
+                }
+            }
+            if is_alone {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        id: SequenceId,
+        request: &Request,
+        prompt: &[TokenId],
+        run: &Run<'_, B>,
+    ) -> Result<Sequence<B::Gate>, CallError> {
+        let set = &request.set;
+        let gate = self.backend.gate(&set.gbnf).map_err(DecodeError::from)?;
+        let prefix = self.prefix(set)?;
+        let is_shared = set.is_shared.get();
+        // A prompt that does not begin so has the date in it, or other marks.
+        if prompt.starts_with(prefix)
+            && prefix.len() < prompt.len()
+            && (is_shared || self.prefixes.note(prefix))
+        {
+            let with = (run.batch.n_cells(), is_shared);
+            let interrupted = || run.watch.is_interrupted();
+            self.prefixes.hold(&mut self.backend, prefix, with, &interrupted)?;
+        }
+        let n_shared = self.prefixes.lend(&mut self.backend, id, prompt)?;
+        tracing::debug!(index = request.index, n_prompt = prompt.len(), n_shared, "prompt");
+        Ok(Sequence::new(Start {
+            id,
+            prompt,
             n_shared,
             recognizer: set.start.clone(),
-            gate: self.backend.gate(&set.gbnf).map_err(DecodeError::from)?,
+            gate,
             sampling: self.options.sampling,
-            random: Random::new(self.options.seed, index),
+            random: Random::new(self.options.seed, request.index),
             limits: self.options.limits,
-        });
-        let n_other_cells = u32::try_from(self.prefix.len()).unwrap_or(u32::MAX) - n_shared;
-        let generation = decode::run(&mut self.backend, sequence, n_other_cells, watch)?;
-        match set.validator.validate(&generation.text) {
-            Ok(call) => Ok(Answer { call, generation }),
-            Err(error) => Err(CallError::Validate {
-                error: Box::new(error),
-                generation: Box::new(generation),
-            }),
+        }))
+    }
+
+    fn answer(&mut self, run: &mut Run<'_, B>, finished: Finished) -> Result<(), CallError> {
+        self.end(finished.id)?;
+        let Some(at) = run.in_flight.iter().position(|one| one.index == finished.index) else {
+            return Ok(());
+        };
+        let request = run.in_flight.swap_remove(at);
+        let answer =
+            finished.result.map_err(CallError::from).and_then(|generation| {
+                match request.set.validator.validate(&generation.text) {
+                    Ok(call) => Ok(Answer { call, generation }),
+                    Err(error) => {
+                        let (error, generation) = (Box::new(error), Box::new(generation));
+                        Err(CallError::Validate { error, generation })
+                    }
+                }
+            });
+        (run.on_answer)(request.index, answer);
+        Ok(())
+    }
+
+    /// A step failed: what was in flight is begun anew, one request at a time, so that only the one that
+    /// cannot be decoded fails.
+    fn broken(&mut self, run: &mut Run<'_, B>, error: DecodeError) -> Result<(), CallError> {
+        let given_up = run.batch.give_up();
+        for (_, id) in &given_up {
+            self.end(*id)?;
         }
+        self.prefixes.forget(&mut self.backend)?;
+        let mut requests = std::mem::take(&mut run.in_flight);
+        requests.sort_by_key(|request| request.index);
+        if let [request] = requests.as_slice() {
+            (run.on_answer)(request.index, Err(error.into()));
+            return Ok(());
+        }
+        tracing::debug!(%error, n = requests.len(), "a step failed; its requests begin anew");
+        run.alone.extend(requests);
+        Ok(())
+    }
+
+    fn end(&mut self, id: SequenceId) -> Result<(), CallError> {
+        self.prefixes.give_back(id);
+        self.backend.remove(id).map_err(|error| DecodeError::from(error).into())
+    }
+
+    /// What every prompt over the set begins with.
+    fn prefix<'s>(&self, set: &'s FunctionSet) -> Result<&'s [TokenId], CallError> {
+        if set.prefix.get().is_none() {
+            let one = self.tokens(set, "1")?;
+            let other = self.tokens(set, "a")?;
+            let _ = set.prefix.set(prefix::common(&one, &other).to_vec());
+        }
+        Ok(set.prefix.get().map_or(&[], Vec::as_slice))
     }
 
     /// Tokens of the whole prompt for a request.
@@ -220,14 +416,25 @@ impl<B: Backend> Caller<B> {
         let prompt = self.writer.render(&set.functions, request)?;
         let mut tokens: Vec<TokenId> =
             prompt.pieces.iter().flat_map(|piece| self.backend.tokenize(piece, true)).collect();
-        if let Some(bos) = self.backend.vocab().bos()
-            && tokens.first() != Some(&bos)
-        {
-            tokens.insert(0, bos);
-        }
+        let bos = self.backend.vocab().bos();
+        tokens.splice(0..0, bos.filter(|bos| tokens.first() != Some(bos)));
         Ok(tokens)
     }
 }
 
-/// Cells kept free for a call when room is made ahead.
-const ROOM_FOR_A_CALL: usize = 192;
+/// Requests on their way.
+struct Run<'a, B: Backend> {
+    batch: Batch<B::Gate>,
+    requests: std::iter::Fuse<&'a mut dyn Iterator<Item = Request>>,
+    /// One that there was no room for.
+    waiting: Option<Request>,
+    in_flight: Vec<Request>,
+    /// Those that are begun anew, with nothing beside them.
+    alone: VecDeque<Request>,
+    watch: &'a mut dyn Watch,
+    on_answer: &'a mut dyn FnMut(u64, Result<Answer, CallError>),
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -32,6 +32,13 @@ refused text is shown on stderr with a mark under its first wrong byte.
 
 Exit status: 0 all texts are legal calls, 1 some are not, 2 it could not run";
 
+const BENCH_HELP: &str = "\
+Each run is a process of its own. Prints a table to stdout: calls/s over all
+prompts without loading; of ref., the share of the speed at which this model
+reads a prompt; forced, the tokens that the grammar left no choice about.
+
+Exit status: 0 measured, 2 it could not run";
+
 const EXAMPLES: &str = "\
 Examples:
   callme
@@ -44,6 +51,8 @@ Examples:
         the grammar that the calls are written under; loads no model
   callme check --functions_definition tools.json calls.jsonl
         are these legal calls of the functions?
+  callme bench --models qwen3-0.6b-q8_0 --quantize Q4_0 --plot chart.svg
+        how fast, how large, how right: two quantizations compared
   callme model fetch
         the default model, once; a run itself never touches the network";
 
@@ -230,6 +239,48 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", help_heading = "Model", verbatim_doc_comment)]
     pub threads: Option<NonZeroUsize>,
 
+    /// Prompts that are answered at the same time, 1 to 250
+    ///
+    /// They share the model's steps, which is what makes a batch fast. Fewer
+    /// are in flight where their cache would take more than 256 MiB. With 1
+    /// a call does not depend on what else runs; with more, a tie of the
+    /// model's may fall otherwise.
+    /// [default: 16]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parallel,
+        help_heading = "Model",
+        verbatim_doc_comment
+    )]
+    pub parallel: Option<NonZeroUsize>,
+
+    /// Keep what prompts begin with in DIR, for the next run
+    ///
+    /// The system text and the functions, as the model has read them: some
+    /// 10 MB for each set of functions that was used twice, 1 GiB in all.
+    /// [default: the user's cache folder, callme]
+    #[arg(
+        long,
+        alias = "prefix_cache",
+        value_name = "DIR",
+        help_heading = "Model",
+        verbatim_doc_comment
+    )]
+    pub prefix_cache: Option<PathBuf>,
+
+    /// Neither read nor write kept beginnings of prompts
+    ///
+    /// [default: off]
+    #[arg(
+        long,
+        alias = "no_prefix_cache",
+        conflicts_with = "prefix_cache",
+        help_heading = "Model",
+        verbatim_doc_comment
+    )]
+    pub no_prefix_cache: bool,
+
     /// Tokens at most for the value of one argument
     ///
     /// A longer value is cut there and closed legally; the prompt is reported
@@ -285,6 +336,103 @@ pub enum Command {
     Model(ModelCommand),
     /// Tell whether JSON texts are legal calls of the functions
     Check(CheckArgs),
+    /// Measure and compare models and quantizations
+    Bench(BenchArgs),
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+#[command(after_help = BENCH_HELP)]
+pub struct BenchArgs {
+    /// Models: names, GGUF files, or a folder of them
+    ///
+    /// The first is what the others are compared with.
+    /// [default: auto]
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',', verbatim_doc_comment)]
+    pub models: Vec<String>,
+
+    /// Quantizations to measure too, made where they are missing
+    ///
+    /// By llama.cpp's own quantizer from --from, into the folder of fetched
+    /// models: Q8_0,Q5_K_M,Q4_K_M,Q4_0,IQ4_NL,Q3_K_M for instance.
+    /// [default: none]
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', verbatim_doc_comment)]
+    pub quantize: Vec<String>,
+
+    /// The model that quantizations are made from
+    ///
+    /// [default: the first of --models]
+    #[arg(long, value_name = "NAME-OR-PATH", requires = "quantize", verbatim_doc_comment)]
+    pub from: Option<String>,
+
+    /// Function definitions, a JSON file
+    ///
+    /// [default: data/input/functions_definition.json]
+    #[arg(
+        long = "functions_definition",
+        alias = "functions-definition",
+        value_name = "FILE",
+        verbatim_doc_comment
+    )]
+    pub functions_definition: Option<PathBuf>,
+
+    /// Prompts; with "name" and "parameters" they are scored
+    ///
+    /// Read as for a run. "accept" may list other parameters that are right.
+    /// [default: data/input/function_calling_tests.json]
+    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
+    pub input: Option<PathBuf>,
+
+    /// How the model is asked
+    ///
+    /// [default: config/prompts.json]
+    #[arg(
+        long = "prompts_config",
+        alias = "prompts-config",
+        value_name = "FILE",
+        verbatim_doc_comment
+    )]
+    pub prompts_config: Option<PathBuf>,
+
+    /// Runs of each model, after one to warm up
+    ///
+    /// [default: 3]
+    #[arg(long, value_name = "N", verbatim_doc_comment)]
+    pub repeat: Option<NonZeroUsize>,
+
+    /// Threads that compute
+    ///
+    /// [default: the physical cores that this process may use]
+    #[arg(long, value_name = "N", verbatim_doc_comment)]
+    pub threads: Option<NonZeroUsize>,
+
+    /// Prompts that are answered at the same time
+    ///
+    /// [default: 16]
+    #[arg(long, value_name = "N", value_parser = parallel, verbatim_doc_comment)]
+    pub parallel: Option<NonZeroUsize>,
+
+    /// Keep what prompts begin with in DIR, between the runs
+    ///
+    /// [default: nothing is kept]
+    #[arg(long, alias = "prefix_cache", value_name = "DIR", verbatim_doc_comment)]
+    pub prefix_cache: Option<PathBuf>,
+
+    /// Write every run's figures as JSON (- is stdout)
+    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
+    pub json: Option<PathBuf>,
+
+    /// Write the medians as CSV (- is stdout)
+    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
+    pub csv: Option<PathBuf>,
+
+    /// Draw speed against size as SVG (- is stdout)
+    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
+    pub plot: Option<PathBuf>,
+
+    /// Serve as the process of one run
+    #[arg(long, hide = true)]
+    pub worker: bool,
 }
 
 /// What is checked against what.
@@ -356,6 +504,18 @@ pub enum ModelCommand {
         /// A name of the catalogue [default: the catalogue's first]
         name: Option<String>,
     },
+    /// Make another quantization of a model
+    Quantize {
+        /// The model: a name, or a GGUF file; best one that is not quantized yet
+        #[arg(value_name = "IN")]
+        from: String,
+        /// The quantization: Q8_0, Q5_K_M, Q4_K_M, Q4_0, IQ4_NL, Q3_K_M, ...
+        #[arg(long, value_name = "TYPE")]
+        to: String,
+        /// The file to write [default: IN's name with TYPE, in the folder of fetched models]
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
     /// Print where a model's file is
     Path {
         /// A name of the catalogue, or auto [default: auto]
@@ -398,6 +558,11 @@ fn with_format_joined(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
         }
     }
     joined
+}
+
+fn parallel(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok().and_then(NonZeroUsize::new);
+    number.filter(|n| n.get() <= 250).ok_or_else(|| "not a number from 1 to 250".to_owned())
 }
 
 fn temperature(text: &str) -> Result<f32, String> {

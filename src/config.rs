@@ -9,8 +9,9 @@ mod source;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Args, CheckArgs, Command, GrammarFormat, ModelCommand, RunArgs};
+use crate::cli::{Args, BenchArgs, CheckArgs, Command, GrammarFormat, ModelCommand, RunArgs};
 use crate::output::Target;
+use crate::prefix_cache::PrefixCache;
 use crate::prompt::config::{self as prompts, PromptsConfig};
 use crate::report::Verbosity;
 
@@ -20,6 +21,9 @@ const FUNCTIONS: &str = "data/input/functions_definition.json";
 const INPUT: &str = "data/input/function_calling_tests.json";
 const OUTPUT: &str = "data/output/function_calls.json";
 const PROMPTS_CONFIG: &str = "config/prompts.json";
+
+/// Runs of a model that is measured.
+const DEFAULT_RUNS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -32,6 +36,47 @@ pub enum Job {
     Check(CheckConfig),
     /// Something about models.
     Model(ModelJob),
+    /// Models to measure.
+    Bench(Box<BenchConfig>),
+}
+
+/// Models to measure, and with what.
+#[derive(Debug)]
+pub struct BenchConfig {
+    /// The functions of the records that carry none of their own.
+    pub functions: Source,
+    /// The prompts.
+    pub input: Source,
+    /// How the models are asked, and the file that says so, where one was named.
+    pub prompts: PromptsConfig,
+    /// The file.
+    pub prompts_config: Option<PathBuf>,
+    /// Names, paths or folders; at least one.
+    pub models: Vec<String>,
+    /// Names of quantizations.
+    pub quantize: Vec<String>,
+    /// What those are made from; else the first model.
+    pub from: Option<String>,
+    /// Where models are looked for first.
+    pub models_dir: Option<PathBuf>,
+    /// Threads that compute; else the physical cores.
+    pub threads: Option<NonZeroUsize>,
+    /// Prompts in flight.
+    pub parallel: Option<NonZeroUsize>,
+    /// Runs of each model.
+    pub n_runs: NonZeroUsize,
+    /// Where what prompts begin with is kept between runs.
+    pub prefix_cache: Option<PathBuf>,
+    /// Where the figures go besides stdout.
+    pub json: Option<PathBuf>,
+    /// The same as CSV.
+    pub csv: Option<PathBuf>,
+    /// The same as a chart.
+    pub plot: Option<PathBuf>,
+    /// Whether this is the process of one run.
+    pub worker: bool,
+    /// How much is told on stderr.
+    pub verbosity: Verbosity,
 }
 
 /// Texts to check.
@@ -85,6 +130,10 @@ pub struct RunConfig {
     pub models_dir: Option<PathBuf>,
     /// Threads that compute; else the physical cores.
     pub threads: Option<NonZeroUsize>,
+    /// Requests in flight.
+    pub parallel: Option<NonZeroUsize>,
+    /// Where what prompts begin with is kept between runs.
+    pub prefix_cache: Option<PathBuf>,
     /// Tokens at most for a value, at least 1.
     pub max_value_tokens: u32,
     /// 0 is greedy; finite, not negative.
@@ -121,6 +170,19 @@ pub enum ModelJob {
         /// A name of the catalogue; else its first.
         name: Option<String>,
         /// Where it goes.
+        models_dir: Option<PathBuf>,
+        /// How much is told on stderr.
+        verbosity: Verbosity,
+    },
+    /// Make another quantization of a model.
+    Quantize {
+        /// A name or a path.
+        from: String,
+        /// llama.cpp's name of the quantization.
+        to: String,
+        /// The file to write; else one in the folder of fetched models.
+        output: Option<PathBuf>,
+        /// Where models are looked for first, and where the file goes.
         models_dir: Option<PathBuf>,
         /// How much is told on stderr.
         verbosity: Verbosity,
@@ -177,13 +239,20 @@ pub fn job(args: Args) -> Result<Job, ConfigError> {
             Err(ConfigError::RunFlagsWithSubcommand(match command {
                 Command::Model(_) => "model",
                 Command::Check(_) => "check",
+                Command::Bench(_) => "bench",
             }))
+        }
+        Some(Command::Bench(args)) => {
+            Ok(Job::Bench(Box::new(bench_config(args, models_dir, verbosity)?)))
         }
         Some(Command::Check(args)) => check_config(args, models_dir, verbosity).map(Job::Check),
         Some(Command::Model(command)) => Ok(Job::Model(match command {
             ModelCommand::List => ModelJob::List { models_dir },
             ModelCommand::Fetch { name } => ModelJob::Fetch { name, models_dir, verbosity },
             ModelCommand::Path { name } => ModelJob::Path { name, models_dir },
+            ModelCommand::Quantize { from, to, output } => {
+                ModelJob::Quantize { from, to, output, models_dir, verbosity }
+            }
         })),
         None => match run.emit_grammar {
             Some(format) => Ok(Job::EmitGrammar(emit_grammar(run, format))),
@@ -271,10 +340,46 @@ fn run_config(
         prompts,
         models_dir,
         threads: run.threads,
+        parallel: run.parallel,
+        prefix_cache: match run.prefix_cache {
+            _ if run.no_prefix_cache => None,
+            Some(dir) => Some(dir),
+            None => PrefixCache::user_dir(),
+        },
         max_value_tokens,
         temperature: run.temperature.unwrap_or(0.0),
         seed: run.seed.unwrap_or(0),
         lenient: run.lenient,
+        verbosity,
+    })
+}
+
+fn bench_config(
+    args: BenchArgs,
+    models_dir: Option<PathBuf>,
+    verbosity: Verbosity,
+) -> Result<BenchConfig, ConfigError> {
+    let prompts = Source::file("--prompts_config", args.prompts_config.clone(), PROMPTS_CONFIG);
+    let prompts = prompts_config(&prompts)?;
+    let auto = || vec![prompts.model.clone()];
+    Ok(BenchConfig {
+        // Each run reads them for itself, so neither is stdin.
+        functions: Source::file("--functions_definition", args.functions_definition, FUNCTIONS),
+        input: Source::file("--input", args.input, INPUT),
+        models: if args.models.is_empty() { auto() } else { args.models },
+        prompts,
+        prompts_config: args.prompts_config,
+        quantize: args.quantize,
+        from: args.from,
+        models_dir,
+        threads: args.threads,
+        parallel: args.parallel,
+        n_runs: args.repeat.unwrap_or(DEFAULT_RUNS),
+        prefix_cache: args.prefix_cache,
+        json: args.json,
+        csv: args.csv,
+        plot: args.plot,
+        worker: args.worker,
         verbosity,
     })
 }

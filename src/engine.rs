@@ -1,8 +1,9 @@
 //! Prompts and grammars in, generated calls and their counts out.
 //!
 //! [`decode`] moves one sequence forward: the grammar's forced text first, then one free token from
-//! the model's logits, chosen by [`gate`]. What the model is, is hidden behind [`Backend`]:
-//! [`llama`] is the real one, tests script their own.
+//! the model's logits, chosen by [`gate`]. [`batch`] does it for several at the same time, and [`prefix`]
+//! keeps what their prompts begin with. What the model is, is hidden behind [`Backend`]: [`llama`] is the
+//! real one, tests script their own.
 //!
 //! **Invariant:** every token that is kept was taken by the gate of the backend (llama.cpp's grammar
 //! sampler) *and* by our recognizer; where they disagree, the token is refused.
@@ -11,10 +12,12 @@
 pub mod vocab;
 pub mod gate;
 pub mod decode;
+pub mod batch;
 pub mod prefix;
 #[cfg(feature = "engine")]
 pub mod llama;
 
+pub use batch::Batch;
 pub use decode::{Cut, DecodeError, Generation, Limits, Sequence};
 pub use gate::Sampling;
 pub use vocab::{TokenId, TokenKind, Vocab};
@@ -56,7 +59,7 @@ pub enum BackendError {
         /// What is known of the cause.
         reason: String,
     },
-    /// More tokens are needed than the model was trained for.
+    /// A sequence needs more tokens than the model was trained for.
     #[error("{needed} tokens are needed, and the model's context holds {limit}")]
     ContextFull {
         /// Tokens asked for.
@@ -108,9 +111,14 @@ pub trait Backend {
     /// Makes room for `n_cells` tokens in all sequences together; what is there stays.
     ///
     /// # Errors
-    /// [`BackendError::ContextFull`] beyond the model's context, [`BackendError::Context`] where
-    /// memory does not allow it.
+    /// [`BackendError::Context`] where memory does not allow it.
     fn reserve(&mut self, n_cells: u32) -> Result<(), BackendError>;
+
+    /// Most tokens that one sequence may have.
+    fn max_tokens(&self) -> u32;
+
+    /// Cells that fit into the memory set aside for sequences in flight; one sequence alone may take more.
+    fn max_cells(&self) -> u32;
 
     /// Most rows that one [`Backend::decode`] takes.
     fn max_rows(&self) -> usize;
@@ -137,8 +145,21 @@ pub trait Backend {
     /// [`BackendError::Cache`].
     fn remove(&mut self, sequence: SequenceId) -> Result<(), BackendError>;
 
-    /// Whether `copy` may take fewer tokens than the sequence has. Recurrent models cannot.
+    /// Whether `copy` may take fewer tokens than the sequence has. Recurrent models and sliding windows
+    /// cannot.
     fn copies_part(&self) -> bool;
+
+    /// The state of a sequence, for [`Backend::restore`] of the same model, build and settings.
+    ///
+    /// # Errors
+    /// [`BackendError::Cache`].
+    fn save(&mut self, sequence: SequenceId) -> Result<Vec<u8>, BackendError>;
+
+    /// Puts a saved state, of `n` tokens, in the place of a sequence.
+    ///
+    /// # Errors
+    /// [`BackendError::Cache`]; the sequence is empty then.
+    fn restore(&mut self, sequence: SequenceId, state: &[u8], n: u32) -> Result<(), BackendError>;
 }
 
 /// A grammar sampler at some place in a text.

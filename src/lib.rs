@@ -51,6 +51,7 @@ pub mod engine;
 pub mod validate;
 pub mod check;
 pub mod caller;
+pub mod prefix_cache;
 #[cfg(feature = "engine")]
 pub mod load;
 pub mod typed;
@@ -58,6 +59,7 @@ pub mod version;
 pub mod interrupt;
 pub mod output;
 pub mod report;
+pub mod bench;
 pub mod cli;
 pub mod config;
 pub mod pipeline;

@@ -9,10 +9,15 @@ use std::path::PathBuf;
 
 use crate::caller::{CallOptions, Caller};
 use crate::engine::llama::Llama;
+use crate::engine::prefix::{N_PREFIXES, Store};
 use crate::engine::{BackendError, Limits, Sampling};
 use crate::models::{self, ModelError};
+use crate::prefix_cache::PrefixCache;
 use crate::prompt::config::PromptsConfig;
 use crate::prompt::{PromptError, PromptWriter};
+
+/// Requests in flight, where nobody says: what paid on 2 and 4 cores.
+pub const DEFAULT_PARALLEL: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// How a model is loaded and asked. The default is that of the command line: the built-in
 /// configuration, greedy, a thread for each physical core.
@@ -26,14 +31,17 @@ pub struct LoadOptions {
     pub prompts: PromptsConfig,
     /// How calls are generated.
     pub calls: CallOptions,
+    /// Where what prompts begin with is kept between runs.
+    pub prefix_cache: Option<PathBuf>,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
         let prompts = PromptsConfig::default();
         let limits = Limits { max_value_tokens: prompts.limits.max_value_tokens };
-        let calls = CallOptions { limits, sampling: Sampling::Greedy, seed: 0 };
-        Self { models_dir: None, threads: None, prompts, calls }
+        let n_parallel = DEFAULT_PARALLEL;
+        let calls = CallOptions { limits, sampling: Sampling::Greedy, seed: 0, n_parallel };
+        Self { models_dir: None, threads: None, prompts, calls, prefix_cache: None }
     }
 }
 
@@ -61,13 +69,21 @@ pub fn load(model: &str, options: &LoadOptions) -> Result<Caller<Llama>, LoadErr
     let dirs = models::search_dirs(options.models_dir.as_deref());
     let path = models::locate(model, &dirs)?;
     tracing::info!(path = %path.display(), "model");
-    let model = Llama::load(&path, threads(options.threads))?;
+    let n_parallel = u32::try_from(options.calls.n_parallel.get()).unwrap_or(u32::MAX);
+    let n_sequences = n_parallel.saturating_add(N_PREFIXES);
+    let model = Llama::load(&path, threads(options.threads), n_sequences)?;
     let writer = PromptWriter::new(model.text(), &options.prompts)?;
-    Ok(Caller::new(model, writer, options.calls))
+    let store = options.prefix_cache.as_ref().and_then(|dir| {
+        let cache = PrefixCache::new(dir.clone(), &path, &model.state_settings());
+        let cache = cache.inspect_err(|error| tracing::info!(%error, "no prefix cache"));
+        cache.ok().map(|cache| Box::new(cache) as Box<dyn Store>)
+    });
+    Ok(Caller::new(model, writer, options.calls, store))
 }
 
 /// Physical cores, within what the cgroup or the affinity leaves.
-fn threads(asked: Option<NonZeroUsize>) -> u32 {
+#[must_use]
+pub fn threads(asked: Option<NonZeroUsize>) -> u32 {
     let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let n = asked.map_or_else(|| num_cpus::get_physical().clamp(1, available), NonZeroUsize::get);
     u32::try_from(n).unwrap_or(u32::MAX)

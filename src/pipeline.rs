@@ -6,6 +6,8 @@
 
 #[cfg(feature = "engine")]
 mod answer;
+#[cfg(feature = "engine")]
+mod bench;
 mod check;
 
 use anyhow::{Context, anyhow, ensure};
@@ -32,8 +34,15 @@ pub fn run(job: Job) -> anyhow::Result<Exit> {
         Job::EmitGrammar(config) => emit_grammar(&config),
         Job::Check(config) => check::check(&config),
         Job::Model(job) => about_models(job),
+        #[cfg(feature = "engine")]
+        Job::Bench(config) => bench::bench(&config),
+        #[cfg(not(feature = "engine"))]
+        Job::Bench(_) => Err(anyhow!(NO_ENGINE)),
     }
 }
+
+#[cfg(not(feature = "engine"))]
+const NO_ENGINE: &str = "this callme was built without the feature `engine`, so it runs no model";
 
 fn read_functions(source: &Source) -> anyhow::Result<Vec<FunctionDef>> {
     let bytes = source.read()?;
@@ -85,6 +94,12 @@ fn about_models(job: ModelJob) -> anyhow::Result<Exit> {
         ModelJob::Fetch { name, models_dir, verbosity } => {
             return fetch(name, models_dir.as_deref(), verbosity);
         }
+        #[cfg(feature = "engine")]
+        ModelJob::Quantize { from, to, output, models_dir, verbosity } => {
+            return bench::quantize_model(&from, &to, output, models_dir.as_deref(), verbosity);
+        }
+        #[cfg(not(feature = "engine"))]
+        ModelJob::Quantize { .. } => return Err(anyhow!(NO_ENGINE)),
     }
     output::print(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Done)
@@ -123,7 +138,7 @@ fn answer_all(config: &RunConfig) -> anyhow::Result<Exit> {
     }
     let interrupt = Interrupt::listen().context("taking over Ctrl-C")?;
     let mut run = Run { terminal, interrupt, records: Vec::new(), summary: Summary::default() };
-    match run.answer(config, functions, &requests)? {
+    match run.answer(config, &functions, &requests)? {
         Ended::Whole => {
             let written = output.finish(&run.records)?;
             run.terminal.end(&run.summary, config.output.path());
@@ -167,9 +182,9 @@ impl Run {
     fn answer(
         &mut self,
         _: &RunConfig,
-        _: Vec<FunctionDef>,
+        _: &[FunctionDef],
         _: &[input::Request],
     ) -> anyhow::Result<Ended> {
-        Err(anyhow!("this callme was built without the feature `engine`, so it runs no model"))
+        Err(anyhow!(NO_ENGINE))
     }
 }

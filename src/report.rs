@@ -46,6 +46,8 @@ pub struct Summary {
     pub cut: usize,
     /// Of the whole run, loading the model left out.
     pub elapsed: Duration,
+    /// From the start, loading the model included, to the first answer.
+    pub first: Option<Duration>,
 }
 
 /// How a run ended; the exit status says it to the caller.

@@ -67,8 +67,7 @@ pub enum TypeError {
     /// The schema of a variant is no definition.
     #[error("a function of the type cannot be defined")]
     Definition(#[source] DefinitionError),
-    /// The grammar cannot express a field, for instance the bounds of `u8` or an enum whose variants
-    /// have doc comments.
+    /// The grammar cannot express a field, for instance a set.
     #[error("the function {function} of {type_name} cannot be called")]
     Unsupported {
         /// The function.
@@ -224,7 +223,7 @@ mod tests {
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     struct Reminder {
         text: String,
-        minutes: Option<i64>,
+        minutes: Option<u8>,
     }
 
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]

@@ -4,14 +4,18 @@
 //! what the model would like to write next; longer tokens of it score higher, and the special
 //! tokens, which must never be chosen, always score highest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 
-use call_me_maybe::caller::{CallError, CallOptions, Caller, FunctionSet, Unwatched};
+use call_me_maybe::caller::{
+    CallError, CallOptions, Caller, FIRST_CALL as CALL, FunctionSet, Request, Unwatched,
+};
 use call_me_maybe::definitions::{self, FunctionDef};
+use call_me_maybe::engine::batch::Batch;
 use call_me_maybe::engine::decode::{self, Cut, DecodeError, Generation, Limits, Sequence, Start};
 use call_me_maybe::engine::gate::{Place, Random, Sampling};
-use call_me_maybe::engine::prefix::{self, Prefix, SHARED};
+use call_me_maybe::engine::prefix::{self, N_PREFIXES, Prefixes, Store};
 use call_me_maybe::engine::vocab::Token;
 use call_me_maybe::engine::{
     Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab,
@@ -20,7 +24,8 @@ use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::recognize::Recognizer;
 use call_me_maybe::prompt::{ModelText, PromptWriter, PromptsConfig};
 
-const CALL: SequenceId = SequenceId(1);
+/// Calls in flight at most.
+const N_CALLS: usize = 8;
 
 /// Tokens of several bytes, from id 256 on.
 const MORE: [&str; 11] =
@@ -85,18 +90,26 @@ struct Scripted {
     noise: Option<f32>,
     refused: BTreeSet<TokenId>,
     n_prompt: usize,
+    /// Of single sequences.
+    n_prompts: BTreeMap<u32, usize>,
     max_rows: usize,
     copies_part: bool,
     n_ctx: u32,
+    max_cells: u32,
     /// Cells asked for, and how many of a sequence's are another's.
     n_reserved: u32,
-    n_lent: u32,
+    n_lent: Vec<u32>,
     /// Fails the step of this index.
     broken_step: Option<usize>,
+    /// Only once.
+    mends: bool,
+    /// Fails every step with such a row.
+    refuses_token: Option<TokenId>,
     steps: Vec<Vec<Row>>,
     /// Tokens of each sequence.
-    cells: [Vec<TokenId>; 2],
-    logits: Vec<f32>,
+    cells: Vec<Vec<TokenId>>,
+    /// Of the last step's rows that asked for them.
+    logits: BTreeMap<usize, Vec<f32>>,
 }
 
 impl Scripted {
@@ -109,15 +122,19 @@ impl Scripted {
             noise: None,
             refused: BTreeSet::new(),
             n_prompt: PROMPT.len(),
+            n_prompts: BTreeMap::new(),
             max_rows: 128,
             copies_part: true,
             n_ctx: 10_000,
+            max_cells: 10_000,
             n_reserved: 0,
-            n_lent: 0,
+            n_lent: vec![0; N_PREFIXES as usize + N_CALLS],
             broken_step: None,
+            mends: false,
+            refuses_token: None,
             steps: Vec::new(),
-            cells: [Vec::new(), Vec::new()],
-            logits: Vec::new(),
+            cells: vec![Vec::new(); N_PREFIXES as usize + N_CALLS],
+            logits: BTreeMap::new(),
         }
     }
 
@@ -125,9 +142,32 @@ impl Scripted {
         u32::try_from(self.vocab.longest_match(text.as_bytes()).unwrap().len()).unwrap()
     }
 
-    /// The tokens of the call that were evaluated.
+    /// The tokens of the first call that were evaluated.
     fn evaluated(&self) -> Vec<&[u8]> {
-        self.cells[1][self.n_prompt..].iter().map(|id| self.vocab.bytes(*id)).collect()
+        self.evaluated_of(CALL)
+    }
+
+    fn evaluated_of(&self, sequence: SequenceId) -> Vec<&[u8]> {
+        let n_prompt = *self.n_prompts.get(&sequence.0).unwrap_or(&self.n_prompt);
+        let cells = &self.cells[sequence.0 as usize][n_prompt..];
+        cells.iter().map(|id| self.vocab.bytes(*id)).collect()
+    }
+
+    fn wanted(&self, sequence: SequenceId) -> Vec<f32> {
+        let so_far = self.evaluated_of(sequence).concat();
+        let wish = (self.script)(&so_far);
+        let ids = (0..self.vocab.len()).map(|id| TokenId(u32::try_from(id).unwrap()));
+        let logit = |id| {
+            let bytes = self.vocab.bytes(id);
+            let len = u16::try_from(bytes.len()).unwrap();
+            match self.noise {
+                Some(noise) => noise,
+                None if self.vocab.kind(id) != TokenKind::Text => 99.0,
+                None if wish.starts_with(bytes) => 9.0 + f32::from(len),
+                None => -f32::from(len) - f32::from(bytes[0]) / 256.0,
+            }
+        };
+        ids.map(logit).collect()
     }
 }
 
@@ -165,7 +205,15 @@ impl Backend for Scripted {
             self.n_reserved = self.n_reserved.max(n_cells);
             return Ok(());
         }
-        Err(BackendError::ContextFull { needed: n_cells, limit: self.n_ctx })
+        Err(BackendError::Context { n_ctx: n_cells, reason: "scripted".into() })
+    }
+
+    fn max_tokens(&self) -> u32 {
+        self.n_ctx
+    }
+
+    fn max_cells(&self) -> u32 {
+        self.max_cells
     }
 
     fn max_rows(&self) -> usize {
@@ -174,7 +222,11 @@ impl Backend for Scripted {
 
     fn decode(&mut self, rows: &[Row]) -> Result<(), BackendError> {
         assert!(!rows.is_empty() && rows.len() <= self.max_rows);
-        if self.broken_step == Some(self.steps.len()) {
+        let is_refused = rows.iter().any(|row| Some(row.token) == self.refuses_token);
+        if is_refused || self.broken_step == Some(self.steps.len()) {
+            if self.mends {
+                self.broken_step = None;
+            }
             return Err(BackendError::Decode { n_rows: rows.len(), reason: "scripted".into() });
         }
         for row in rows {
@@ -183,45 +235,43 @@ impl Backend for Scripted {
             cells.push(row.token);
         }
         let n_cells: usize = self.cells.iter().map(Vec::len).sum();
-        assert!(n_cells <= (self.n_reserved + self.n_lent) as usize, "no room was made");
+        let n_lent: u32 = self.n_lent.iter().sum();
+        assert!(n_cells <= (self.n_reserved + n_lent) as usize, "no room was made");
         self.steps.push(rows.to_vec());
-        self.logits.clear();
-        if !rows[rows.len() - 1].logits {
-            return Ok(());
-        }
-        let so_far: Vec<u8> =
-            self.evaluated().into_iter().flat_map(<[u8]>::iter).copied().collect();
-        let wish = (self.script)(&so_far);
-        for id in (0..self.vocab.len()).map(|id| TokenId(u32::try_from(id).unwrap())) {
-            let bytes = self.vocab.bytes(id);
-            let len = u16::try_from(bytes.len()).unwrap();
-            self.logits.push(match self.noise {
-                Some(noise) => noise,
-                None if self.vocab.kind(id) != TokenKind::Text => 99.0,
-                None if wish.starts_with(bytes) => 9.0 + f32::from(len),
-                None => -f32::from(len) - f32::from(bytes[0]) / 256.0,
-            });
-        }
+        let asked = rows.iter().enumerate().filter(|(_, row)| row.logits);
+        self.logits = asked.map(|(index, row)| (index, self.wanted(row.sequence))).collect();
         Ok(())
     }
 
     fn logits(&self, index: usize) -> &[f32] {
-        let last = self.steps.last().unwrap();
-        assert_eq!(index, last.len() - 1, "the last row's logits");
-        &self.logits
+        self.logits.get(&index).map_or(&[], Vec::as_slice)
     }
 
     fn copy(&mut self, from: SequenceId, to: SequenceId, n: u32) -> Result<(), BackendError> {
         let from = &self.cells[from.0 as usize];
         assert!(self.copies_part || n as usize == from.len(), "copied whole");
         self.cells[to.0 as usize] = from[..n as usize].to_vec();
-        self.n_lent = n;
+        self.n_lent[to.0 as usize] = n;
         Ok(())
     }
 
     fn remove(&mut self, sequence: SequenceId) -> Result<(), BackendError> {
         self.cells[sequence.0 as usize].clear();
-        self.n_lent = 0;
+        self.n_lent[sequence.0 as usize] = 0;
+        Ok(())
+    }
+
+    fn save(&mut self, sequence: SequenceId) -> Result<Vec<u8>, BackendError> {
+        let cells = &self.cells[sequence.0 as usize];
+        Ok(cells.iter().flat_map(|token| token.0.to_le_bytes()).collect())
+    }
+
+    fn restore(&mut self, sequence: SequenceId, state: &[u8], n: u32) -> Result<(), BackendError> {
+        let tokens = state
+            .chunks_exact(4)
+            .map(|bytes| TokenId(u32::from_le_bytes(bytes.try_into().unwrap())));
+        self.cells[sequence.0 as usize] = tokens.collect();
+        assert_eq!(self.cells[sequence.0 as usize].len(), n as usize);
         Ok(())
     }
 
@@ -269,7 +319,14 @@ fn run_with(
         random: Random::new(0, 0),
         limits: Limits { max_value_tokens: limit },
     });
-    decode::run(backend, sequence, 0, watch)
+    let mut batch = Batch::new(CALL, 1);
+    let mut finished: Vec<_> = batch.start(backend, 0, sequence, watch).into_iter().collect();
+    loop {
+        if let Some(finished) = finished.pop() {
+            return finished.result;
+        }
+        finished = batch.step(backend, 0, watch)?;
+    }
 }
 
 fn run(backend: &mut Scripted) -> Result<Generation, DecodeError> {
@@ -716,7 +773,7 @@ impl decode::Watch for Texts {
     fn is_interrupted(&self) -> bool {
         false
     }
-    fn on_text(&mut self, text: &[u8]) {
+    fn on_text(&mut self, _: u64, text: &[u8]) {
         self.0.push(String::from_utf8_lossy(text).into_owned());
     }
 }
@@ -729,7 +786,7 @@ impl decode::Watch for After {
         self.0.set(self.0.get().saturating_sub(1));
         self.0.get() == 0
     }
-    fn on_text(&mut self, _: &[u8]) {}
+    fn on_text(&mut self, _: u64, _: &[u8]) {}
 }
 
 #[test]
@@ -778,13 +835,15 @@ fn tokens(text: &str) -> Vec<TokenId> {
 fn a_prefix_is_decoded_once_and_lent_as_far_as_it_goes() {
     let mut backend = Scripted::new(&functions(TWO), wants(""));
     backend.max_rows = 4;
-    let mut prefix = Prefix::default();
+    let mut prefix = Prefixes::default();
     let held = tokens("tools: a, b\n");
     for _ in 0..2 {
-        prefix.hold(&mut backend, &held, &|| false).unwrap();
-        assert_eq!((prefix.len(), backend.steps.len()), (12, 3));
+        prefix.hold(&mut backend, &held, (0, true), &|| false).unwrap();
+        assert_eq!((prefix.n_cells(), backend.steps.len()), (12, 3));
         assert_eq!(backend.cells[0], held);
-        assert!(backend.steps.iter().flatten().all(|row| !row.logits && row.sequence == SHARED));
+        assert!(
+            backend.steps.iter().flatten().all(|row| !row.logits && row.sequence == SequenceId(0))
+        );
     }
     for (prompt, shared, copied_whole) in [
         ("tools: a, b\nhi", 12, 12),
@@ -797,14 +856,15 @@ fn a_prefix_is_decoded_once_and_lent_as_far_as_it_goes() {
     ] {
         for copies_part in [true, false] {
             backend.copies_part = copies_part;
-            backend.cells[1] = tokens("left over");
+            backend.cells[CALL.0 as usize] = tokens("left over");
             let n = prefix.lend(&mut backend, CALL, &tokens(prompt)).unwrap();
             assert_eq!(n, if copies_part { shared } else { copied_whole }, "{prompt:?}");
-            assert_eq!(backend.cells[1], held[..n as usize], "{prompt:?}");
+            assert_eq!(backend.cells[CALL.0 as usize], held[..n as usize], "{prompt:?}");
+            prefix.give_back(CALL);
         }
     }
     let other = tokens("others");
-    prefix.hold(&mut backend, &other, &|| false).unwrap();
+    prefix.hold(&mut backend, &other, (0, true), &|| false).unwrap();
     assert_eq!((&backend.cells[0], backend.steps.len()), (&other, 5));
     assert_eq!(prefix::common(&held, &tokens("tools: none")), tokens("tools: "));
     assert_eq!(prefix::common(&held, &held), held);
@@ -814,23 +874,23 @@ fn a_prefix_is_decoded_once_and_lent_as_far_as_it_goes() {
 fn a_prefix_that_could_not_be_decoded_leaves_nothing_behind() {
     let mut backend = Scripted::new(&functions(TWO), wants(""));
     backend.max_rows = 4;
-    let mut prefix = Prefix::default();
+    let mut prefix = Prefixes::default();
     let held = tokens("tools: a, b\n");
     let asked = std::cell::Cell::new(0);
     let second = || {
         asked.set(asked.get() + 1);
         asked.get() == 2
     };
-    let error = prefix.hold(&mut backend, &held, &second).unwrap_err();
+    let error = prefix.hold(&mut backend, &held, (0, true), &second).unwrap_err();
     assert!(matches!(error, DecodeError::Interrupted));
-    assert!(prefix.is_empty() && backend.cells[0].is_empty());
+    assert!(prefix.n_cells() == 0 && backend.cells[0].is_empty());
     backend.broken_step = Some(2);
-    let error = prefix.hold(&mut backend, &held, &|| false).unwrap_err();
+    let error = prefix.hold(&mut backend, &held, (0, true), &|| false).unwrap_err();
     assert_eq!(error.to_string(), "llama.cpp could not decode 4 rows: scripted");
-    assert!(prefix.is_empty() && backend.cells[0].is_empty());
+    assert!(prefix.n_cells() == 0 && backend.cells[0].is_empty());
     backend.n_ctx = 5;
-    prefix.hold(&mut backend, &held, &|| false).unwrap_err();
-    assert!(prefix.is_empty() && backend.cells[0].is_empty());
+    prefix.hold(&mut backend, &held, (0, true), &|| false).unwrap_err();
+    assert!(prefix.n_cells() == 0 && backend.cells[0].is_empty());
 }
 
 #[test]
@@ -852,16 +912,15 @@ fn a_caller_shares_the_prefix_and_goes_on_after_a_failure() {
             limits: Limits { max_value_tokens: 20 },
             sampling: Sampling::Greedy,
             seed: 0,
+            n_parallel: NonZeroUsize::MIN,
         };
         let n_prompt = u32::try_from(backend.n_prompt).unwrap();
-        let mut caller = Caller::new(backend, writer, options);
-        let mut set = FunctionSet::compile(functions.clone(), false).unwrap();
-        let mut fewer = FunctionSet::compile(functions[..1].to_vec(), false).unwrap();
+        let mut caller = Caller::new(backend, writer, options, None);
+        let set = Rc::new(FunctionSet::compile(functions.clone(), false).unwrap());
+        set.share();
         for _ in 0..2 {
-            // What the last call left must not be in the way of another prefix.
-            caller.share(&mut fewer, "", &mut Unwatched).unwrap();
-            caller.share(&mut set, "Say é", &mut Unwatched).unwrap();
-            match (caller.call(&set, "Say é", 0, &mut Unwatched), expected) {
+            let request = Request { index: 0, set: Rc::clone(&set), text: "Say é".into() };
+            match (caller.call(request, &mut Unwatched), expected) {
                 (Ok(answer), Ok(text)) => {
                     assert_eq!(answer.generation.text, text);
                     assert_eq!(answer.call.name.as_str(), "fn_say");
@@ -881,4 +940,148 @@ fn a_caller_shares_the_prefix_and_goes_on_after_a_failure() {
             }
         }
     }
+}
+
+/// The prefixes that it was asked for, and those that it has.
+#[derive(Debug, Default, Clone)]
+struct Shelf(Rc<std::cell::RefCell<BTreeMap<Vec<TokenId>, Vec<u8>>>>);
+
+impl Store for Shelf {
+    fn load(&mut self, tokens: &[TokenId]) -> Option<Vec<u8>> {
+        self.0.borrow().get(tokens).filter(|state| !state.is_empty()).cloned()
+    }
+    fn note(&mut self, tokens: &[TokenId]) -> bool {
+        self.0.borrow_mut().insert(tokens.to_vec(), Vec::new()).is_some()
+    }
+    fn save(&mut self, tokens: &[TokenId], state: &[u8]) {
+        self.0.borrow_mut().insert(tokens.to_vec(), state.to_vec());
+    }
+}
+
+#[test]
+fn prefixes_come_back_from_memory_and_from_the_store() {
+    let mut backend = Scripted::new(&functions(TWO), wants(""));
+    let shelf = Shelf::default();
+    let mut prefixes = Prefixes::with(Some(Box::new(shelf.clone())));
+    let sets: Vec<Vec<TokenId>> = (0..7).map(|n| tokens(&format!("{n}: tools"))).collect();
+    for (n, set) in sets.iter().enumerate() {
+        prefixes.hold(&mut backend, set, (0, n % 2 == 0), &|| false).unwrap();
+    }
+    // One is in the cache, since none is in use; those that are worth it are parked.
+    assert_eq!((prefixes.n_cells(), backend.steps.len()), (8, 7));
+    assert_eq!(shelf.0.borrow().len(), 7);
+    for set in &sets {
+        prefixes.hold(&mut backend, set, (0, true), &|| false).unwrap();
+        assert_eq!(
+            prefixes.lend(&mut backend, CALL, &[set.as_slice(), &tokens("a")].concat()).unwrap(),
+            8
+        );
+        prefixes.give_back(CALL);
+    }
+    assert_eq!(backend.steps.len(), 7, "nothing is decoded twice");
+    // With all places in use a further prefix waits for none.
+    for (n, set) in (0..).zip(&sets[..4]) {
+        prefixes.hold(&mut backend, set, (0, true), &|| false).unwrap();
+        let prompt = [set.as_slice(), &tokens("a")].concat();
+        assert_eq!(prefixes.lend(&mut backend, SequenceId(CALL.0 + n), &prompt).unwrap(), 8);
+    }
+    prefixes.hold(&mut backend, &sets[4], (0, true), &|| false).unwrap();
+    let prompt = [sets[4].as_slice(), &tokens("a")].concat();
+    assert_eq!(prefixes.lend(&mut backend, SequenceId(CALL.0 + 4), &prompt).unwrap(), 0);
+    assert_eq!(prefixes.n_cells(), 32);
+}
+
+/// A prompt's index, and its call or error.
+type Found = (u64, Result<String, String>);
+
+/// Requests of one set that are all answered with the same call.
+fn answers(
+    backend: Scripted,
+    functions: &[FunctionDef],
+    requests: &[&str],
+    n_parallel: usize,
+) -> (Vec<Found>, Vec<usize>) {
+    let writer = PromptWriter::new(&ModelText::default(), &PromptsConfig::default()).unwrap();
+    let options = CallOptions {
+        limits: Limits { max_value_tokens: 20 },
+        sampling: Sampling::Greedy,
+        seed: 0,
+        n_parallel: NonZeroUsize::new(n_parallel).unwrap(),
+    };
+    let set = Rc::new(FunctionSet::compile(functions.to_vec(), false).unwrap());
+    let mut caller = Caller::new(backend, writer, options, None);
+    let mut found = Vec::new();
+    let mut all = (0..).zip(requests).map(|(index, text)| Request {
+        index,
+        set: Rc::clone(&set),
+        text: (*text).to_owned(),
+    });
+    let mut on_answer = |index, answer: Result<call_me_maybe::caller::Answer, CallError>| {
+        let text = answer.map(|answer| answer.generation.text).map_err(|error| error.to_string());
+        found.push((index, text));
+    };
+    caller.call_all(&mut all, &mut Unwatched, &mut on_answer).unwrap();
+    let steps = caller.backend().steps.iter().map(Vec::len).collect();
+    assert!(caller.backend().cells.iter().all(Vec::is_empty), "nothing is left in the cache");
+    found.sort();
+    (found, steps)
+}
+
+/// A model of [`answers`] whose prompts have the length that they really have.
+fn scripted_for(functions: &[FunctionDef], text: &str, requests: &[&str]) -> Scripted {
+    let mut backend = Scripted::new(functions, wants(text));
+    let writer = PromptWriter::new(&ModelText::default(), &PromptsConfig::default()).unwrap();
+    let len = |request: &str| {
+        let prompt = writer.render(functions, request).unwrap().pieces.concat();
+        backend.tokenize(&prompt, true).len()
+    };
+    let lens: BTreeSet<usize> = requests.iter().map(|request| len(request)).collect();
+    assert_eq!(lens.len(), 1, "one length for all");
+    backend.n_prompt = lens.into_iter().next().unwrap();
+    backend
+}
+
+#[test]
+fn requests_in_flight_share_their_steps_and_get_the_same_calls() {
+    let functions = functions(TWO);
+    let text = r#"{"name": "fn_say", "arguments": {"text": "é"}}"#;
+    let requests = ["Say 1", "Say 2", "Say 3", "Say 4", "Say 5"];
+    let expected: Vec<_> = (0..5).map(|index| (index, Ok(text.to_owned()))).collect();
+    let run = |n_parallel, max_cells| {
+        let mut backend = scripted_for(&functions, text, &requests);
+        backend.max_cells = max_cells;
+        let (found, steps) = answers(backend, &functions, &requests, n_parallel);
+        assert_eq!(found, expected, "{n_parallel}");
+        steps
+    };
+    let alone = run(1, 10_000);
+    assert_eq!(run(2, 1), alone, "one at a time where there is no room for two");
+    for n_parallel in [2, 5, 8] {
+        let steps = run(n_parallel, 10_000);
+        assert_eq!(steps.iter().sum::<usize>(), alone.iter().sum::<usize>(), "the same rows");
+        assert!(steps.len() < alone.len(), "{n_parallel}: {} {}", steps.len(), alone.len());
+    }
+}
+
+#[test]
+fn a_step_that_fails_costs_no_other_request_its_call() {
+    let functions = functions(TWO);
+    let text = r#"{"name": "fn_say", "arguments": {"text": "é"}}"#;
+    let requests = ["Say 1", "Say 2", "Say 3"];
+    // Whichever step it is: what was in flight is begun anew, and the step is not broken twice.
+    for broken in 0..12 {
+        let mut backend = scripted_for(&functions, text, &requests);
+        backend.broken_step = Some(broken);
+        backend.mends = true;
+        let (found, _) = answers(backend, &functions, &requests, 3);
+        let expected: Vec<_> = (0..3).map(|index| (index, Ok(text.to_owned()))).collect();
+        assert_eq!(found, expected, "{broken}");
+    }
+    // A request that cannot be decoded is alone when it fails.
+    let mut backend = scripted_for(&functions, text, &requests);
+    backend.refuses_token = Some(TokenId(b'2'.into()));
+    let (found, _) = answers(backend, &functions, &requests, 3);
+    assert_eq!(found[0].1.as_deref(), Ok(text));
+    assert!(found[1].1.as_ref().unwrap_err().contains("could not decode"), "{found:?}");
+    assert_eq!(found[2].1.as_deref(), Ok(text));
 }

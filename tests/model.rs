@@ -7,18 +7,23 @@ mod command;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use call_me_maybe::caller::{Answer, CallError, CallOptions, Caller, FunctionSet, Unwatched};
+use call_me_maybe::caller::{
+    Answer, CallError, CallOptions, Caller, FIRST_CALL, FunctionSet, Request, Unwatched,
+};
 use call_me_maybe::definitions::{self, FunctionDef};
 use call_me_maybe::engine::decode::Limits;
 use call_me_maybe::engine::gate::Sampling;
 use call_me_maybe::engine::llama::{Llama, LlamaGate, Vocabulary};
+use call_me_maybe::engine::prefix::{N_PREFIXES, Store};
 use call_me_maybe::engine::{Backend, BackendError, Row, SequenceId, TokenId, TokenKind, Vocab};
 use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::recognize::Recognizer;
 use call_me_maybe::models;
+use call_me_maybe::prefix_cache::PrefixCache;
 use call_me_maybe::prompt::{PromptWriter, PromptsConfig};
 use call_me_maybe::validate::ValidateError;
 use serde_json::{Value, json};
@@ -103,7 +108,7 @@ impl Backend for Spy {
     fn decode(&mut self, rows: &[Row]) -> Result<(), BackendError> {
         let mut seen = self.seen.borrow_mut();
         seen.n_steps += 1;
-        let of_call = rows.iter().filter(|row| row.sequence == SequenceId(1));
+        let of_call = rows.iter().filter(|row| row.sequence == FIRST_CALL);
         seen.call.extend(of_call.map(|row| (row.position, row.token)));
         self.llama.decode(rows)
     }
@@ -111,16 +116,38 @@ impl Backend for Spy {
         self.llama.logits(index)
     }
     fn copy(&mut self, from: SequenceId, to: SequenceId, n: u32) -> Result<(), BackendError> {
-        self.seen.borrow_mut().call.clear();
         self.llama.copy(from, to, n)
     }
     fn remove(&mut self, sequence: SequenceId) -> Result<(), BackendError> {
-        self.seen.borrow_mut().call.clear();
+        // What is removed after a call is still looked at.
         self.llama.remove(sequence)
     }
     fn copies_part(&self) -> bool {
         self.llama.copies_part()
     }
+    fn max_tokens(&self) -> u32 {
+        self.llama.max_tokens()
+    }
+    fn max_cells(&self) -> u32 {
+        self.llama.max_cells()
+    }
+    fn save(&mut self, sequence: SequenceId) -> Result<Vec<u8>, BackendError> {
+        self.llama.save(sequence)
+    }
+    fn restore(&mut self, sequence: SequenceId, state: &[u8], n: u32) -> Result<(), BackendError> {
+        self.llama.restore(sequence, state, n)
+    }
+}
+
+fn asked(set: &Rc<FunctionSet>, request: &str, index: u64) -> Request {
+    Request { index, set: Rc::clone(set), text: request.to_owned() }
+}
+
+/// The functions, offered to more than one request.
+fn shared(functions: Vec<FunctionDef>) -> Rc<FunctionSet> {
+    let set = FunctionSet::compile(functions, false).unwrap();
+    set.share();
+    Rc::new(set)
 }
 
 /// A caller whose calls are checked.
@@ -137,20 +164,22 @@ impl Checked {
 
     fn with_room(model: &str, sampling: Sampling, max_value_tokens: u32, n_cells: u32) -> Self {
         // One thread: the tests run beside each other, and llama.cpp's threads wait by spinning.
-        let mut llama = Llama::load(&path(model), 1).unwrap();
+        let mut llama = Llama::load(&path(model), 1, N_PREFIXES + 1).unwrap();
         llama.reserve(n_cells).unwrap();
         let writer = PromptWriter::new(llama.text(), &prompts()).unwrap();
         let seen = Rc::new(RefCell::new(Seen::default()));
-        let options = CallOptions { limits: Limits { max_value_tokens }, sampling, seed: 7 };
+        let limits = Limits { max_value_tokens };
+        let options = CallOptions { limits, sampling, seed: 7, n_parallel: NonZeroUsize::MIN };
         let spy = Spy { llama, seen: Rc::clone(&seen) };
         let vocabulary = Rc::new(Vocabulary::load(&path(model)).unwrap());
-        Self { caller: Caller::new(spy, writer, options), seen, vocabulary }
+        Self { caller: Caller::new(spy, writer, options, None), seen, vocabulary }
     }
 
     /// The call's text, once all is right with it.
     #[track_caller]
-    fn text(&mut self, set: &FunctionSet, request: &str, index: u64) -> String {
-        let result = self.caller.call(set, request, index, &mut Unwatched);
+    fn text(&mut self, set: &Rc<FunctionSet>, request: &str, index: u64) -> String {
+        self.seen.borrow_mut().call.clear();
+        let result = self.caller.call(asked(set, request, index), &mut Unwatched);
         self.check(set, request, result)
     }
 
@@ -250,7 +279,7 @@ fn markers_in_a_request_and_its_functions_are_answered_like_any_text() {
                 ])),
                 false,
             );
-            let set = set.unwrap();
+            let set = Rc::new(set.unwrap());
             let found = checked.text(&set, &format!("Say {text} and {text}"), 0);
             let name = serde_json::to_string(&format!("fn {text}")).unwrap();
             assert!(found.starts_with(&format!(r#"{{"name": {name}"#)), "{found}");
@@ -259,7 +288,7 @@ fn markers_in_a_request_and_its_functions_are_answered_like_any_text() {
 }
 
 /// Every function set at hand, by its file.
-fn sets() -> Vec<(String, FunctionSet)> {
+fn sets() -> Vec<(String, Rc<FunctionSet>)> {
     let mut paths: Vec<PathBuf> = fs::read_dir(root().join("tests/golden"))
         .unwrap()
         .map(|entry| entry.unwrap().path().join("definitions.json"))
@@ -273,7 +302,7 @@ fn sets() -> Vec<(String, FunctionSet)> {
     let small = paths.iter().filter(|path| fs::metadata(path).unwrap().len() < 12_000);
     let set = |path: &PathBuf| {
         let functions = definitions::parse(&fs::read(path).unwrap()).unwrap();
-        (path.display().to_string(), FunctionSet::compile(functions, false).unwrap())
+        (path.display().to_string(), shared(functions))
     };
     small.map(set).collect()
 }
@@ -286,8 +315,7 @@ fn every_output_is_valid_whatever_the_weights_say() {
     for model in TINY {
         for sampling in [Sampling::Greedy, Sampling::Temperature { temperature: 1.5 }] {
             let mut checked = Checked::new(model, sampling, 6);
-            for (file, mut set) in sets() {
-                checked.caller.share(&mut set, "Do it twice", &mut Unwatched).unwrap();
+            for (file, set) in sets() {
                 let n = if sampling == Sampling::Greedy { 1 } else { 3 };
                 for index in 0..n {
                     let request = if index == 1 { "do it twice, 你好 \"\\" } else { "Do it" };
@@ -322,8 +350,7 @@ fn odd_requests_have_their_call() {
     assert!(long.iter().all(|text| text.len() > 19_999));
     for model in [SMOLLM2, TINY[0], TINY[1]] {
         let mut checked = Checked::new(model, Sampling::Greedy, 16);
-        let mut set = FunctionSet::compile(two_functions(), false).unwrap();
-        checked.caller.share(&mut set, "", &mut Unwatched).unwrap();
+        let set = shared(two_functions());
         // The real model would take a minute over each of the long ones.
         let long = if model == SMOLLM2 { &[][..] } else { &long[..] };
         for request in odd_requests().iter().chain(long) {
@@ -336,12 +363,11 @@ fn odd_requests_have_their_call() {
 #[ignore = "needs a GGUF in models/"]
 fn a_prompt_beyond_the_context_fails_and_the_next_is_answered() {
     let mut checked = Checked::new(SMOLLM2, Sampling::Greedy, 16);
-    let mut set = FunctionSet::compile(two_functions(), false).unwrap();
+    let set = shared(two_functions());
     let long = "one more ".repeat(5000);
-    checked.caller.share(&mut set, &long, &mut Unwatched).unwrap();
     let before = checked.text(&set, "Add 2 and 3", 0);
     let n_steps = checked.seen.borrow().n_steps;
-    let error = checked.caller.call(&set, &long, 0, &mut Unwatched).unwrap_err().to_string();
+    let error = checked.caller.call(asked(&set, &long, 0), &mut Unwatched).unwrap_err().to_string();
     let numbers: Vec<u32> = error.split(' ').filter_map(|word| word.parse().ok()).collect();
     assert_eq!(
         error,
@@ -356,8 +382,7 @@ fn a_prompt_beyond_the_context_fails_and_the_next_is_answered() {
 #[ignore = "needs a GGUF in models/"]
 fn the_stand_in_answers() {
     let mut checked = Checked::new(STAND_IN, Sampling::Greedy, 64);
-    let mut set = FunctionSet::compile(two_functions(), false).unwrap();
-    checked.caller.share(&mut set, "What is the sum of 41 and -7.5?", &mut Unwatched).unwrap();
+    let set = shared(two_functions());
     assert_eq!(
         checked.text(&set, "What is the sum of 41 and -7.5?", 0),
         r#"{"name": "fn_add_numbers", "arguments": {"a": 41, "b": -7.5}}"#
@@ -377,8 +402,7 @@ fn the_same_request_gives_the_same_call_wherever_it_stands() {
     ] {
         let run = |order: &[usize]| -> BTreeMap<usize, String> {
             let mut checked = Checked::new(model, sampling, 12);
-            let mut set = FunctionSet::compile(two_functions(), false).unwrap();
-            checked.caller.share(&mut set, requests[0], &mut Unwatched).unwrap();
+            let set = shared(two_functions());
             let mut texts = BTreeMap::new();
             for &n in order {
                 let text = checked.text(&set, requests[n], n as u64);
@@ -406,9 +430,9 @@ fn a_context_that_grows_during_a_call_changes_nothing() {
             let run = |n_cells: u32| {
                 let sampling = Sampling::Temperature { temperature: 0.8 };
                 let mut checked = Checked::with_room(model, sampling, 40, n_cells);
-                let mut set = FunctionSet::compile(note.clone(), false).unwrap();
+                let set = Rc::new(FunctionSet::compile(note.clone(), false).unwrap());
                 if is_shared {
-                    checked.caller.share(&mut set, "Note it", &mut Unwatched).unwrap();
+                    set.share();
                 }
                 let text = checked.text(&set, "Note it", 3);
                 let seen = checked.seen.borrow();
@@ -418,5 +442,92 @@ fn a_context_that_grows_during_a_call_changes_nothing() {
             assert!(n_growths > 0, "{model}: it does not grow: {text}");
             assert_eq!(run(4096), (text, 0), "{model}");
         }
+    }
+}
+
+/// The calls of some requests, by their index.
+fn batch(
+    model: &str,
+    n_parallel: usize,
+    cache: Option<&Path>,
+    requests: &[(Rc<FunctionSet>, String)],
+) -> (Vec<String>, u64) {
+    let n_sequences = u32::try_from(n_parallel).unwrap() + N_PREFIXES;
+    let llama = Llama::load(&path(model), 1, n_sequences).unwrap();
+    let writer = PromptWriter::new(llama.text(), &prompts()).unwrap();
+    let options = CallOptions {
+        limits: Limits { max_value_tokens: 12 },
+        sampling: Sampling::Greedy,
+        seed: 7,
+        n_parallel: NonZeroUsize::new(n_parallel).unwrap(),
+    };
+    let store = cache.map(|dir| {
+        let cache = PrefixCache::new(dir.to_owned(), &path(model), &llama.state_settings());
+        Box::new(cache.unwrap()) as Box<dyn Store>
+    });
+    let mut caller = Caller::new(llama, writer, options, store);
+    let mut texts = vec![String::new(); requests.len()];
+    let mut asked = (0..).zip(requests).map(|(index, (set, request))| asked(set, request, index));
+    let mut on_answer = |index: u64, answer: Result<Answer, CallError>| {
+        texts[usize::try_from(index).unwrap()] = match answer {
+            Ok(answer) => answer.generation.text,
+            Err(error) => format!("error: {error}"),
+        };
+    };
+    caller.call_all(&mut asked, &mut Unwatched, &mut on_answer).unwrap();
+    (texts, caller.n_prefix_rows())
+}
+
+/// Requests over several sets, as they come.
+fn mixed_requests() -> Vec<(Rc<FunctionSet>, String)> {
+    let two = two_functions();
+    let sets = [shared(two.clone()), shared(two[..1].to_vec()), shared(two[1..].to_vec())];
+    let alone = two_functions().into_iter().rev().collect();
+    let alone = Rc::new(FunctionSet::compile(alone, false).unwrap());
+    let mut requests: Vec<_> = (0..9)
+        .map(|n| (Rc::clone(&sets[n * 7 % sets.len()]), format!("Do it {n} times, please")))
+        .collect();
+    requests.push((alone, "Add 3 and 4".to_owned()));
+    requests
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn requests_in_flight_get_the_calls_that_they_get_alone() {
+    for model in [SMOLLM2, TINY[0], TINY[1]] {
+        let requests = mixed_requests();
+        let (alone, _) = batch(model, 1, None, &requests);
+        let (again, _) = batch(model, 1, None, &requests);
+        assert_eq!(alone, again, "{model}");
+        let (together, _) = batch(model, 5, None, &requests);
+        let differing: Vec<_> =
+            alone.iter().zip(&together).filter(|(one, other)| one != other).collect();
+        // Rounding differs with what shares a step, so a tie can fall otherwise.
+        assert!(differing.len() <= 1, "{model}: {differing:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn a_prefix_from_disk_gives_the_same_calls() {
+    for model in TINY {
+        let folder = tempfile::tempdir().unwrap();
+        let requests = mixed_requests();
+        let run = || batch(model, 3, Some(folder.path()), &requests);
+        let (first, n_first) = run();
+        let (second, n_second) = run();
+        assert_eq!(first, second, "{model}");
+        // The set of the last request is used the second time only now.
+        assert!(n_first > 0 && n_second < n_first / 2, "{model}: {n_first} {n_second}");
+        let (third, n_third) = run();
+        assert_eq!((third, n_third), (first.clone(), 0), "{model}");
+        for entry in fs::read_dir(folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            let mut bytes = fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(&path, bytes).unwrap();
+        }
+        assert_eq!(run(), (first, n_first + n_second), "{model}: damaged files are not used");
     }
 }

@@ -171,6 +171,8 @@ fn the_flags_are_those_of_the_help() {
     };
     let mut flags_of_help = help(&["--help"]);
     flags_of_help.extend(help(&["check", "--help"]));
+    flags_of_help.extend(help(&["bench", "--help"]));
+    flags_of_help.extend(help(&["model", "quantize", "--help"]));
     // Cargo has flags of its own.
     let text = readme().replace("cargo build --release", "").replace("cargo doc --open", "");
     assert_eq!(flags(&text), flags_of_help);

@@ -201,10 +201,13 @@ fn no_module_has_a_name_that_says_nothing() {
 }
 
 #[test]
-fn one_file_names_the_bindings() {
+fn one_module_names_the_bindings() {
     for (module, text) in modules() {
         let names = ["llama_cpp_2", "llama_cpp_sys_2"].iter().any(|name| text.contains(name));
-        assert!(!names || module == "engine::llama", "{module} names llama.cpp's bindings");
+        assert!(
+            !names || module.starts_with("engine::llama"),
+            "{module} names llama.cpp's bindings"
+        );
     }
 }
 

@@ -1,9 +1,8 @@
 //! One sequence, from its prompt's tokens to the text of a whole call.
 //!
-//! A [`Sequence`] is moved on in three steps that a scheduler of many can interleave:
+//! A [`Sequence`] is moved on in three steps, which [`Batch`](super::Batch) interleaves for many:
 //! [`Sequence::advance`] writes the text that the grammar forces, [`Sequence::next_rows`] gives the
-//! rows to evaluate, [`Sequence::choose`] takes one free token from the logits. [`run`] does them
-//! for a single sequence.
+//! rows to evaluate, [`Sequence::choose`] takes one free token from the logits.
 //!
 //! Forced text is tokenised as the model's tokenizer would and fed with the next step as rows
 //! without logits. Its last tokens are held back where a longer token of the vocabulary could reach
@@ -19,12 +18,12 @@ use super::gate::{Place, Random, Sampling};
 use super::{Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab};
 use crate::grammar::recognize::Recognizer;
 
-/// What a generation tells and asks while it runs.
+/// What generations tell and ask while they run.
 pub trait Watch {
     /// Should the work stop?
     fn is_interrupted(&self) -> bool;
-    /// The call so far, JSON that is not complete.
-    fn on_text(&mut self, text: &[u8]);
+    /// The call of the prompt of that index so far, JSON that is not complete.
+    fn on_text(&mut self, index: u64, text: &[u8]);
 }
 
 /// Most forced tokens at the right edge that are left to the model.
@@ -65,6 +64,9 @@ pub struct Generation {
     pub n_forced: u32,
     /// Forced tokens before the model's first choice; they are decoded with the prompt.
     pub n_prefilled: u32,
+    /// Rows that were evaluated for this sequence alone: of its prompt, and of the call up to its last
+    /// choice.
+    pub n_rows: u32,
     /// Values closed at the limit.
     pub cuts: Vec<Cut>,
     /// From the first row to the last byte.
@@ -169,6 +171,7 @@ impl<G: Gate> Sequence<G> {
                 n_free: 0,
                 n_forced: 0,
                 n_prefilled: 0,
+                n_rows: 0,
                 cuts: Vec::new(),
                 elapsed: Duration::ZERO,
             },
@@ -182,10 +185,28 @@ impl<G: Gate> Sequence<G> {
         &self.text
     }
 
-    /// Cells of the cache that this sequence has or is about to fill, the shared ones included.
+    /// Its place in the cache.
     #[must_use]
-    pub fn n_cells(&self) -> u32 {
+    pub fn id(&self) -> SequenceId {
+        self.id
+    }
+
+    /// Cells of the cache that this sequence has or is about to fill, the shared ones not counted.
+    #[must_use]
+    pub fn n_own_cells(&self) -> u32 {
+        self.n_tokens() - self.generation.n_shared
+    }
+
+    /// Tokens of the prompt and the call so far.
+    #[must_use]
+    pub fn n_tokens(&self) -> u32 {
         self.n_past + count(self.pending.len())
+    }
+
+    /// Whether rows of its prompt are still to be evaluated, so that nothing is written yet.
+    #[must_use]
+    pub fn is_reading(&self) -> bool {
+        self.generation.n_free == 0
     }
 
     /// Writes what the grammar forces, and closes a value that reached its limit.
@@ -268,6 +289,7 @@ impl<G: Gate> Sequence<G> {
     #[must_use]
     pub fn finish(mut self) -> Generation {
         self.generation.text = lossy(&self.text);
+        self.generation.n_rows = self.n_past - self.generation.n_shared;
         self.generation.elapsed = self.start.elapsed();
         self.generation
     }
@@ -288,10 +310,9 @@ impl<G: Gate> Sequence<G> {
                 self.value = Some((0, self.text.len()));
             }
         }
-        if let Some((n, start)) = &mut self.value
-            && *start < self.text.len()
-        {
-            *n += 1;
+        match &mut self.value {
+            Some((n, start)) if *start < self.text.len() => *n += 1,
+            _ => {}
         }
         Ok(())
     }
@@ -320,36 +341,6 @@ impl<G: Gate> Sequence<G> {
             &mut self.generation.n_forced
         };
         *counter += count(n);
-    }
-}
-
-/// Writes one call in a sequence of its own; `n_other_cells` are cells that other sequences hold.
-///
-/// # Errors
-/// Every [`DecodeError`]; `watch` is asked before every step.
-pub fn run<B: Backend>(
-    backend: &mut B,
-    mut sequence: Sequence<B::Gate>,
-    n_other_cells: u32,
-    watch: &mut dyn Watch,
-) -> Result<Generation, DecodeError> {
-    loop {
-        let progress = sequence.advance(backend)?;
-        watch.on_text(sequence.text());
-        if progress == Progress::Done {
-            return Ok(sequence.finish());
-        }
-        backend.reserve(sequence.n_cells() + n_other_cells)?;
-        let mut n_rows = 0;
-        while !sequence.pending.is_empty() {
-            if watch.is_interrupted() {
-                return Err(DecodeError::Interrupted);
-            }
-            let rows = sequence.next_rows(backend.max_rows());
-            backend.decode(&rows)?;
-            n_rows = rows.len();
-        }
-        sequence.choose(backend.vocab(), backend.logits(n_rows.saturating_sub(1)))?;
     }
 }
 

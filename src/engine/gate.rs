@@ -151,18 +151,22 @@ fn argmax(logits: &[f32]) -> Option<TokenId> {
 
 /// The `n` highest, in order.
 fn top(logits: &[f32], n: usize) -> Vec<TokenId> {
-    let mut ids: Vec<TokenId> = (0u32..)
-        .map(TokenId)
-        .zip(logits)
-        .filter(|(_, logit)| !logit.is_nan())
-        .map(|(id, _)| id)
-        .collect();
-    if ids.len() > n {
-        ids.select_nth_unstable_by(n, |a, b| by_logit(logits, *a, *b));
-        ids.truncate(n);
+    let mut kept: Vec<TokenId> = Vec::with_capacity(2 * n);
+    // All of those kept are above it, once there are n; an equal one that comes later is tried later.
+    let mut bar = None;
+    for (id, &logit) in (0u32..).map(TokenId).zip(logits) {
+        if bar.map_or(!logit.is_nan(), |bar| logit > bar) {
+            kept.push(id);
+            if kept.len() == 2 * n {
+                kept.select_nth_unstable_by(n, |a, b| by_logit(logits, *a, *b));
+                kept.truncate(n);
+                bar = kept.iter().map(|id| logits[id.index()]).reduce(f32::min);
+            }
+        }
     }
-    ids.sort_by(|a, b| by_logit(logits, *a, *b));
-    ids
+    kept.sort_by(|a, b| by_logit(logits, *a, *b));
+    kept.truncate(n);
+    kept
 }
 
 /// The softmax over `ids`, but for a common factor: the highest weighs 1.

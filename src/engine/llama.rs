@@ -3,6 +3,8 @@
 //! **Invariant:** llama.cpp is never given what makes it abort: a batch is at most `n_batch` rows,
 //! a sampler that refused a token is not used again, an end token is never accepted.
 
+pub mod quantize;
+
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -28,8 +30,11 @@ use crate::prompt::ModelText;
 /// Rows of one step: a long prompt is decoded in steps short enough for Ctrl-C to be heard.
 const N_BATCH: u32 = 128;
 
-/// Sequences in flight, the shared prefix included.
-const N_SEQ_MAX: u32 = 2;
+/// Most sequences that llama.cpp keeps apart (`LLAMA_MAX_SEQ`).
+pub const MAX_SEQUENCES: u32 = 256;
+
+/// Bytes of the KV cache beyond which no further sequence is begun.
+const MAX_CACHE: u64 = 256 << 20;
 
 /// The context grows by whole blocks of this many cells, llama.cpp's own padding.
 const CELL_BLOCK: u32 = 256;
@@ -53,10 +58,13 @@ pub struct Llama {
     n_ctx: u32,
     n_ctx_limit: u32,
     n_threads: i32,
+    max_cells: u32,
     copies_part: bool,
+    /// Whether a sequence is made of cells; a recurrent state is not.
+    has_cells: bool,
     wants_logits: Vec<bool>,
     /// For each sequence, the one whose cells it begins with, and how many.
-    lent: [Option<(SequenceId, u32)>; N_SEQ_MAX as usize],
+    lent: Vec<Option<(SequenceId, u32)>>,
 }
 
 impl std::fmt::Debug for Llama {
@@ -162,20 +170,26 @@ fn gate(model: &LlamaModel, gbnf: &str) -> Result<LlamaGate, BackendError> {
 }
 
 impl Llama {
-    /// Loads a GGUF with a small context, which grows with the work; `n_threads` is at least 1.
+    /// Loads a GGUF with a small context, which grows with the work, for so many sequences at the same time;
+    /// `n_threads` is at least 1.
     ///
     /// # Errors
     /// [`BackendError::Load`] where the file is no model that llama.cpp can run,
     /// [`BackendError::Context`] where there is no memory for it.
-    pub fn load(path: &Path, n_threads: u32) -> Result<Self, BackendError> {
+    pub fn load(path: &Path, n_threads: u32, n_sequences: u32) -> Result<Self, BackendError> {
+        let n_sequences = n_sequences.clamp(1, MAX_SEQUENCES);
         let model = load_model(path, &LlamaModelParams::default())?;
         let vocab = read_vocab(&model);
         let text = read_text(&model, &vocab);
         let n_threads = i32::try_from(n_threads).unwrap_or(i32::MAX).max(1);
         let n_ctx = CELL_BLOCK;
         let n_ctx_limit = model.n_ctx_train().max(CELL_BLOCK);
-        let copies_part = !model.is_recurrent() && !model.is_hybrid();
-        let loaded = Loaded::try_new(model, |model| new_context(model, n_ctx, n_threads))?;
+        let max_cells = u32::try_from(MAX_CACHE / cell_bytes(&model)).unwrap_or(u32::MAX);
+        let has_cells = !model.is_recurrent() && !model.is_hybrid();
+        // Of a sliding window the cells before it may be gone, so that a part has too few.
+        let copies_part = has_cells && n_swa(&model) == 0;
+        let loaded =
+            Loaded::try_new(model, |model| new_context(model, n_ctx, n_threads, n_sequences))?;
         Ok(Self {
             loaded,
             vocab,
@@ -184,9 +198,11 @@ impl Llama {
             n_ctx,
             n_ctx_limit,
             n_threads,
+            max_cells,
             copies_part,
+            has_cells,
             wants_logits: Vec::new(),
-            lent: [None; N_SEQ_MAX as usize],
+            lent: vec![None; n_sequences as usize],
         })
     }
 
@@ -194,6 +210,19 @@ impl Llama {
     #[must_use]
     pub fn text(&self) -> &ModelText {
         &self.text
+    }
+
+    /// What a saved state depends on beside the model: the build, and how the context is made.
+    #[must_use]
+    pub fn state_settings(&self) -> String {
+        let Self { n_threads, .. } = self;
+        let build = option_env!("CALLME_BINDINGS").unwrap_or("unknown");
+        format!("{build}; {}; {n_threads} threads; f16, {N_BATCH} rows", system_info())
+    }
+
+    /// Waits until all that was asked for is computed.
+    pub fn synchronize(&mut self) {
+        self.loaded.with_dependent_mut(|_, context| context.0.synchronize());
     }
 
     /// Cells of the KV cache now.
@@ -207,13 +236,14 @@ fn new_context(
     model: &LlamaModel,
     n_ctx: u32,
     n_threads: i32,
+    n_sequences: u32,
 ) -> Result<Context<'_>, BackendError> {
     let fail = |reason: String| BackendError::Context { n_ctx, reason };
     let params = LlamaContextParams::default()
         .with_n_ctx(NonZeroU32::new(n_ctx))
         .with_n_batch(N_BATCH)
         .with_n_ubatch(N_BATCH)
-        .with_n_seq_max(N_SEQ_MAX)
+        .with_n_seq_max(n_sequences)
         .with_kv_unified(true)
         // On the CPU it is the slower one: steps over a prefix of 1,000 tokens took 11 % longer with
         // it (the stand-in on Zen 4, in one run).
@@ -225,6 +255,27 @@ fn new_context(
         .new_context(backend().map_err(fail)?, params)
         .map(Context)
         .map_err(|error| fail(format!("{error}; is there enough memory?")))
+}
+
+/// Bytes of the KV cache for one token.
+fn cell_bytes(model: &LlamaModel) -> u64 {
+    let architecture = model.meta_val_str("general.architecture").unwrap_or_default();
+    let length = |which: &str| {
+        let key = format!("{architecture}.attention.{which}_length");
+        let per_head =
+            || u64::try_from(model.n_embd()).unwrap_or(0) / u64::from(model.n_head()).max(1);
+        model.meta_val_str(&key).ok().and_then(|text| text.parse().ok()).unwrap_or_else(per_head)
+    };
+    // Both in 16 bits.
+    let both = 2 * (length("key") + length("value"));
+    (u64::from(model.n_layer()) * u64::from(model.n_head_kv()) * both).max(1)
+}
+
+/// Tokens of the sliding window; 0 without one.
+fn n_swa(model: &LlamaModel) -> u32 {
+    let architecture = model.meta_val_str("general.architecture").unwrap_or_default();
+    let window = model.meta_val_str(&format!("{architecture}.attention.sliding_window"));
+    window.ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 fn read_vocab(model: &LlamaModel) -> Vocab {
@@ -309,18 +360,17 @@ impl Backend for Llama {
         if n_cells <= self.n_ctx {
             return Ok(());
         }
-        if n_cells > self.n_ctx_limit {
-            return Err(BackendError::ContextFull { needed: n_cells, limit: self.n_ctx_limit });
-        }
-        let n_ctx = n_cells.next_multiple_of(CELL_BLOCK).min(self.n_ctx_limit);
+        // Some room to spare, since growing copies all that is there.
+        let n_ctx = n_cells.saturating_add(n_cells / 4).next_multiple_of(CELL_BLOCK);
         tracing::debug!(n_ctx, "context grows");
-        let Self { loaded, n_threads, lent, copies_part, .. } = self;
+        let Self { loaded, n_threads, lent, has_cells, .. } = self;
+        let n_sequences = u32::try_from(lent.len()).unwrap_or(u32::MAX);
         loaded.with_dependent_mut(|model, context| -> Result<(), BackendError> {
             let mut states = Vec::new();
             for (sequence, lender) in (0..).zip(lent.iter()) {
                 // Cells that a sequence shares would be saved, and restored, once for each; a
                 // recurrent state has no cells.
-                let shared = lender.filter(|_| *copies_part);
+                let shared = lender.filter(|_| *has_cells);
                 if let Some((_, n)) = shared {
                     context.0.kv_cache_seq_rm(sequence, None, Some(n)).map_err(cache_error)?;
                 }
@@ -329,12 +379,12 @@ impl Backend for Llama {
                     states.push((sequence, state.map_err(cache_error)?));
                 }
             }
-            *context = new_context(model, n_ctx, *n_threads)?;
+            *context = new_context(model, n_ctx, *n_threads, n_sequences)?;
             for (sequence, state) in &states {
                 context.0.state_seq_set(state, *sequence).map_err(cache_error)?;
             }
             for (sequence, lender) in (0..).zip(lent.iter()) {
-                if let Some((from, n)) = lender.filter(|_| *copies_part) {
+                if let Some((from, n)) = lender.filter(|_| *has_cells) {
                     context
                         .0
                         .kv_cache_seq_cp(their_sequence(from), sequence, None, Some(n))
@@ -345,6 +395,14 @@ impl Backend for Llama {
         })?;
         self.n_ctx = n_ctx;
         Ok(())
+    }
+
+    fn max_tokens(&self) -> u32 {
+        self.n_ctx_limit
+    }
+
+    fn max_cells(&self) -> u32 {
+        self.max_cells
     }
 
     fn max_rows(&self) -> usize {
@@ -382,7 +440,7 @@ impl Backend for Llama {
         }
         let (from, to) = (their_sequence(from), their_sequence(to));
         // A recurrent state has no parts: it is copied whole.
-        let end = self.copies_part.then_some(n);
+        let end = self.has_cells.then_some(n);
         self.loaded
             .with_dependent_mut(|_, context| context.0.kv_cache_seq_cp(from, to, None, end))
             .map_err(cache_error)
@@ -404,6 +462,34 @@ impl Backend for Llama {
 
     fn copies_part(&self) -> bool {
         self.copies_part
+    }
+
+    #[expect(unsafe_code, reason = "llama-cpp-2 gives no bytes otherwise")]
+    fn save(&mut self, sequence: SequenceId) -> Result<Vec<u8>, BackendError> {
+        let id = their_sequence(sequence);
+        let flags = LlamaStateSeqFlags::empty();
+        let context = &self.loaded.borrow_dependent().0;
+        let mut state = vec![0; context.state_seq_get_size_ext(id, flags)];
+        // SAFETY: the buffer has the size that was asked for.
+        let n = unsafe { context.state_seq_get_data_ext(state.as_mut_ptr(), id, flags) };
+        if n == state.len() { Ok(state) } else { Err(cache_error("the state has another size")) }
+    }
+
+    #[expect(unsafe_code, reason = "llama-cpp-2 takes no bytes otherwise")]
+    fn restore(&mut self, sequence: SequenceId, state: &[u8], n: u32) -> Result<(), BackendError> {
+        self.remove(sequence)?;
+        let id = their_sequence(sequence);
+        let is_taken = self.loaded.with_dependent_mut(|_, context| {
+            // SAFETY: the state is one that `save` made of this model, build and settings: whoever keeps it
+            // elsewhere than in memory has checked its sum.
+            unsafe { context.0.state_seq_set_data_ext(state, id, LlamaStateSeqFlags::empty()) }
+        });
+        let last = self.loaded.borrow_dependent().0.kv_cache_seq_pos_max(id);
+        if is_taken && u32::try_from(last + 1) == Ok(n) {
+            return Ok(());
+        }
+        self.remove(sequence)?;
+        Err(cache_error("a saved state is not taken"))
     }
 }
 

@@ -1,13 +1,17 @@
 //! Requests in, records out, by a model: the part of the pipeline that needs the engine.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::anyhow;
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 use super::{Ended, Run};
-use crate::caller::{Answer, CallError, CallOptions, FunctionSet, with_causes};
+use crate::caller::{self, Answer, CallError, CallOptions, FunctionSet, with_causes};
 use crate::config::RunConfig;
 use crate::definitions::FunctionDef;
 use crate::engine::decode::{Generation, Limits, Watch};
@@ -16,66 +20,128 @@ use crate::input::Request;
 use crate::interrupt::Interrupt;
 use crate::load::{self, LoadOptions};
 use crate::output::Record;
-use crate::report::{CallReport, Terminal};
+use crate::report::{CallReport, Summary, Terminal};
 
 impl Run {
-    /// Answers the requests one after the other.
+    /// Answers the requests, several at the same time.
     pub(super) fn answer(
         &mut self,
         config: &RunConfig,
-        functions: Vec<FunctionDef>,
+        functions: &[FunctionDef],
         requests: &[Request],
     ) -> anyhow::Result<Ended> {
-        let mut shared = FunctionSet::compile(functions, config.lenient);
-        if let Err(error) = &shared
-            && requests.iter().any(|request| request.functions.is_none())
-        {
-            return Err(anyhow!("{}: {}", config.functions, with_causes(error)));
-        }
+        let begin = Instant::now();
+        let mut sets = Sets::new(requests, config.lenient);
+        let n_shared = requests.iter().filter(|request| request.functions.is_none()).count();
+        let shared = (n_shared > 0).then(|| sets.compile(functions, n_shared > 1)).transpose();
+        let shared = shared.map_err(|reason| anyhow!("{}: {reason}", config.functions))?;
         let mut caller = load::load(&config.model, &options(config))?;
-        let start = Instant::now();
-        if let Ok(set) = &mut shared
-            && let Some(longest) = longest_over_shared(requests)
-        {
-            let mut watch = self.watch(0, &[]);
-            match caller.share(set, longest, &mut watch) {
-                Err(error) if error.is_interrupt() => return Ok(Ended::Interrupted),
-                // Every prompt over these functions will say the same.
-                Err(error) => tracing::debug!(%error, "no shared prefix"),
-                Ok(()) => {}
-            }
-        }
-        for (index, request) in requests.iter().enumerate() {
-            let own =
-                request.functions.clone().map(|own| FunctionSet::compile(own, config.lenient));
-            let answered = match own.as_ref().unwrap_or(&shared) {
-                Err(error) => Err(Failure { reason: with_causes(error), report: None }),
-                Ok(set) => {
-                    let mut watch = self.watch(index, set.functions());
-                    match caller.call(set, &request.prompt, index as u64, &mut watch) {
-                        Err(error) if error.is_interrupt() => return Ok(Ended::Interrupted),
-                        answered => answered.map_err(Failure::from),
+        let interrupt = &self.interrupt;
+        let desk = RefCell::new(Desk {
+            terminal: &mut self.terminal,
+            summary: &mut self.summary,
+            records: &mut self.records,
+            waiting: BTreeMap::new(),
+            functions,
+            requests,
+            begin,
+            start: Instant::now(),
+        });
+        let mut in_order = requests.iter().enumerate().filter_map(|(index, request)| {
+            let set = match &request.functions {
+                None => shared.clone()?,
+                Some(own) => match sets.of(index, own) {
+                    Ok(set) => set,
+                    Err(reason) => {
+                        desk.borrow_mut().answered(index, Err(Failure { reason, report: None }));
+                        return None;
                     }
-                }
+                },
             };
-            self.summary.elapsed = start.elapsed();
-            self.finished(index, request, answered);
+            Some(caller::Request { index: index as u64, set, text: request.prompt.clone() })
+        });
+        let mut watch = Drawing { desk: &desk, interrupt };
+        let answered = caller.call_all(&mut in_order, &mut watch, &mut |index, answer| {
+            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            desk.borrow_mut().answered(index, answer.map_err(Failure::from));
+        });
+        match answered {
+            Ok(()) => Ok(Ended::Whole),
+            Err(error) if error.is_interrupt() => {
+                desk.into_inner().leave();
+                Ok(Ended::Interrupted)
+            }
+            Err(error) => Err(error.into()),
         }
-        Ok(Ended::Whole)
     }
+}
 
-    fn watch<'a>(&'a mut self, index: usize, functions: &'a [FunctionDef]) -> Drawing<'a> {
-        Drawing { terminal: &mut self.terminal, interrupt: &self.interrupt, index, functions }
-    }
+/// The compiled functions that requests bring along, each set as long as it is needed.
+pub(super) struct Sets {
+    lenient: bool,
+    /// For each request with functions of its own, their text.
+    keys: Vec<Option<Rc<str>>>,
+    /// How many requests still need a set, and the set.
+    known: FxHashMap<Rc<str>, (usize, Option<Compiled>)>,
+}
 
-    fn finished(&mut self, index: usize, request: &Request, answered: Result<Answer, Failure>) {
-        let mut record = Record {
-            prompt: request.prompt.clone(),
-            id: request.id.clone(),
-            name: None,
-            parameters: Value::Object(Map::new()),
-            error: None,
+/// A set, or why there is none.
+pub(super) type Compiled = Result<Rc<FunctionSet>, String>;
+
+impl Sets {
+    pub(super) fn new(requests: &[Request], lenient: bool) -> Self {
+        let key = |own: &Vec<FunctionDef>| -> Rc<str> {
+            let tools: Vec<Value> = own.iter().map(FunctionDef::tool).collect();
+            Value::Array(tools).to_string().into()
         };
+        let keys: Vec<_> = requests.iter().map(|one| one.functions.as_ref().map(key)).collect();
+        let mut known: FxHashMap<Rc<str>, (usize, Option<Compiled>)> = FxHashMap::default();
+        for key in keys.iter().flatten() {
+            known.entry(Rc::clone(key)).or_default().0 += 1;
+        }
+        Self { lenient, keys, known }
+    }
+
+    pub(super) fn compile(&self, functions: &[FunctionDef], is_shared: bool) -> Compiled {
+        let set = FunctionSet::compile(functions.to_vec(), self.lenient);
+        let set = set.map_err(|error| with_causes(&error))?;
+        if is_shared {
+            set.share();
+        }
+        Ok(Rc::new(set))
+    }
+
+    /// The set of a request's own functions.
+    pub(super) fn of(&mut self, index: usize, own: &[FunctionDef]) -> Compiled {
+        let Some(key) = self.keys[index].take() else { return self.compile(own, false) };
+        let (n_left, known) = self.known.remove(&key).unwrap_or_default();
+        let set = known.unwrap_or_else(|| self.compile(own, n_left > 1));
+        if n_left > 1 {
+            self.known.insert(key, (n_left - 1, Some(set.clone())));
+        }
+        set
+    }
+}
+
+/// Where answers arrive in any order and leave in that of the requests.
+struct Desk<'a> {
+    terminal: &'a mut Terminal,
+    summary: &'a mut Summary,
+    records: &'a mut Vec<Record>,
+    /// Answered before an earlier one.
+    waiting: BTreeMap<usize, (Record, CallReport)>,
+    functions: &'a [FunctionDef],
+    requests: &'a [Request],
+    /// Of the run, and of its first prompt.
+    begin: Instant,
+    start: Instant,
+}
+
+impl Desk<'_> {
+    fn answered(&mut self, index: usize, answered: Result<Answer, Failure>) {
+        self.summary.elapsed = self.start.elapsed();
+        self.summary.first.get_or_insert_with(|| self.begin.elapsed());
+        let mut record = self.blank(index);
         let report = match answered {
             Ok(Answer { call, generation }) => {
                 record.name = Some(call.name);
@@ -88,9 +154,35 @@ impl Run {
                 CallReport { error: Some(reason), ..report.unwrap_or_default() }
             }
         };
-        self.summary.add(&report);
-        self.terminal.finished(index, &record, &report);
-        self.records.push(record);
+        self.waiting.insert(index, (record, report));
+        while let Some((record, report)) = self.waiting.remove(&self.records.len()) {
+            self.summary.add(&report);
+            self.terminal.finished(self.records.len(), &record, &report);
+            self.records.push(record);
+        }
+    }
+
+    /// The run ends here: what was answered after a gap keeps its place.
+    fn leave(mut self) {
+        for (index, (record, _)) in std::mem::take(&mut self.waiting) {
+            while self.records.len() < index {
+                let mut missing = self.blank(self.records.len());
+                missing.error = Some("interrupted before it was answered".to_owned());
+                self.records.push(missing);
+            }
+            self.records.push(record);
+        }
+    }
+
+    fn blank(&self, index: usize) -> Record {
+        let request = &self.requests[index];
+        Record {
+            prompt: request.prompt.clone(),
+            id: request.id.clone(),
+            name: None,
+            parameters: Value::Object(Map::new()),
+            error: None,
+        }
     }
 }
 
@@ -106,21 +198,24 @@ impl From<CallError> for Failure {
     }
 }
 
-/// Draws the call as it grows, and hears Ctrl-C.
-struct Drawing<'a> {
-    terminal: &'a mut Terminal,
-    interrupt: &'a Interrupt,
-    index: usize,
-    functions: &'a [FunctionDef],
+/// Draws the oldest call that is not finished as it grows, and hears Ctrl-C.
+struct Drawing<'d, 'a> {
+    desk: &'d RefCell<Desk<'a>>,
+    interrupt: &'d Interrupt,
 }
 
-impl Watch for Drawing<'_> {
+impl Watch for Drawing<'_, '_> {
     fn is_interrupted(&self) -> bool {
         self.interrupt.is_set()
     }
 
-    fn on_text(&mut self, text: &[u8]) {
-        self.terminal.draw(self.index, self.functions, &String::from_utf8_lossy(text));
+    fn on_text(&mut self, index: u64, text: &[u8]) {
+        let desk = &mut *self.desk.borrow_mut();
+        let oldest = desk.records.len();
+        if index == oldest as u64 {
+            let functions = desk.requests[oldest].functions.as_deref().unwrap_or(desk.functions);
+            desk.terminal.draw(oldest, functions, &String::from_utf8_lossy(text));
+        }
     }
 }
 
@@ -135,16 +230,14 @@ fn options(config: &RunConfig) -> LoadOptions {
         models_dir: config.models_dir.clone(),
         threads: config.threads,
         prompts: config.prompts.clone(),
-        calls: CallOptions { limits, sampling, seed: config.seed },
+        calls: CallOptions {
+            limits,
+            sampling,
+            seed: config.seed,
+            n_parallel: config.parallel.unwrap_or(load::DEFAULT_PARALLEL),
+        },
+        prefix_cache: config.prefix_cache.clone(),
     }
-}
-
-/// The longest prompt of those over the shared functions; `None` where there are too few for a
-/// shared prefix to pay.
-fn longest_over_shared(requests: &[Request]) -> Option<&str> {
-    let over_shared = || requests.iter().filter(|request| request.functions.is_none());
-    over_shared().nth(1)?;
-    over_shared().map(|request| request.prompt.as_str()).max_by_key(|prompt| prompt.len())
 }
 
 fn report(generation: &Generation) -> CallReport {

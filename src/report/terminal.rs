@@ -239,6 +239,9 @@ impl<W: Write> Terminal<W> {
                 format!("; written to {}", escape(&path.display().to_string()))
             });
             self.line(&(closing(summary) + &place));
+            if let (Verbosity::Verbose, Some(first)) = (self.verbosity, summary.first) {
+                self.line(&format!("the first call {:.2} s after the start", first.as_secs_f64()));
+            }
         }
         self.clear();
     }
@@ -286,7 +289,7 @@ fn cost(index: usize, report: &CallReport) -> String {
 }
 
 fn closing(summary: &Summary) -> String {
-    let Summary { calls, failed, cut, elapsed } = summary;
+    let Summary { calls, failed, cut, elapsed, .. } = summary;
     let calls_word = if *calls == 1 { "call" } else { "calls" };
     let (seconds, rate) = (elapsed.as_secs_f64(), summary.calls_per_s());
     let count = |n: usize, what: &str| if n > 0 { format!("; {n} {what}") } else { String::new() };
@@ -475,7 +478,7 @@ mod tests {
                 terminal.finished(index, &record("", "{}"), &failed);
             }
             let elapsed = Duration::from_secs(1);
-            let summary = Summary { calls: 23, failed: 22, cut: 1, elapsed };
+            let summary = Summary { calls: 23, failed: 22, cut: 1, elapsed, first: None };
             terminal.end(&summary, Some(Path::new("out/a\u{1b}b.json")));
             drop(terminal);
             let text = String::from_utf8(out).unwrap();

@@ -1,10 +1,12 @@
 //! A model and a Rust type; a request in, a value of the type out.
 
+use std::rc::Rc;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::{Functions, TypeError};
-use crate::caller::{CallError, Caller, FunctionSet, Unwatched};
+use crate::caller::{CallError, Caller, FunctionSet, Request, Unwatched};
 use crate::engine::Cut;
 use crate::engine::llama::Llama;
 use crate::grammar::GrammarError;
@@ -37,7 +39,7 @@ use crate::load::{self, LoadError, LoadOptions};
 #[derive(Debug)]
 pub struct TypedCaller<T> {
     functions: Functions<T>,
-    set: FunctionSet,
+    set: Rc<FunctionSet>,
     caller: Caller<Llama>,
     n_calls: u64,
 }
@@ -74,8 +76,9 @@ impl<T: DeserializeOwned + JsonSchema> TypedCaller<T> {
     pub fn load(model: &str, options: &LoadOptions) -> Result<Self, TypedError> {
         let functions = Functions::new()?;
         let set = FunctionSet::compile(functions.definitions().to_vec(), false)?;
+        set.share();
         let caller = load::load(model, options)?;
-        Ok(Self { functions, set, caller, n_calls: 0 })
+        Ok(Self { functions, set: Rc::new(set), caller, n_calls: 0 })
     }
 
     /// Lets the model choose a function and its arguments for a request.
@@ -84,13 +87,10 @@ impl<T: DeserializeOwned + JsonSchema> TypedCaller<T> {
     /// [`TypedError::Call`], [`TypedError::Cut`], and [`TypedError::Type`] where the field's type holds
     /// less than its schema says; the next request can be made all the same.
     pub fn call(&mut self, request: &str) -> Result<T, TypedError> {
-        if self.n_calls == 0 {
-            // Only speed is lost where nothing can be shared.
-            let _ = self.caller.share(&mut self.set, request, &mut Unwatched);
-        }
         let index = self.n_calls;
         self.n_calls += 1;
-        let answer = self.caller.call(&self.set, request, index, &mut Unwatched)?;
+        let request = Request { index, set: Rc::clone(&self.set), text: request.to_owned() };
+        let answer = self.caller.call(request, &mut Unwatched)?;
         if let Some(cut) = answer.generation.cuts.into_iter().next() {
             return Err(TypedError::Cut { cut });
         }

@@ -1,0 +1,164 @@
+//! Several sequences that are written at the same time: their rows share the steps.
+//!
+//! A step costs little more for many rows than for one, so each takes whatever every sequence has to
+//! feed: those that are being written first, then prompts, the oldest first and in pieces where they are
+//! long. So no prompt waits for another, and a long one holds up none.
+//!
+//! **Invariant:** with one sequence the steps are those that it would make alone.
+
+use super::decode::{DecodeError, Generation, Progress, Sequence, Watch};
+use super::{Backend, BackendError, Gate, SequenceId};
+
+/// Sequences in flight, each in a place of its own in the cache.
+#[derive(Debug)]
+pub struct Batch<G> {
+    /// The place of the first.
+    first: u32,
+    slots: Vec<Option<Slot<G>>>,
+}
+
+#[derive(Debug)]
+struct Slot<G> {
+    index: u64,
+    sequence: Sequence<G>,
+}
+
+/// A sequence that has left the batch.
+#[derive(Debug)]
+pub struct Finished {
+    /// The prompt's index.
+    pub index: u64,
+    /// Its place, free again; what the cache holds there is the caller's to remove.
+    pub id: SequenceId,
+    /// What it came to.
+    pub result: Result<Generation, DecodeError>,
+}
+
+impl<G: Gate> Batch<G> {
+    /// Room for `n` sequences, in the places from `first` on.
+    #[must_use]
+    pub fn new(first: SequenceId, n: usize) -> Self {
+        Self { first: first.0, slots: (0..n).map(|_| None).collect() }
+    }
+
+    /// A place that nothing is written in.
+    #[must_use]
+    pub fn free(&self) -> Option<SequenceId> {
+        let at = self.slots.iter().position(Option::is_none)?;
+        Some(self.id(at))
+    }
+
+    /// Whether nothing is being written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.iter().all(Option::is_none)
+    }
+
+    /// Cells of the cache that the sequences have, or are about to fill, for themselves.
+    #[must_use]
+    pub fn n_cells(&self) -> u32 {
+        self.sequences().map(|slot| slot.sequence.n_own_cells()).sum()
+    }
+
+    /// Begins a sequence in its place; one that needs no model is finished at once.
+    pub fn start<B: Backend<Gate = G>>(
+        &mut self,
+        backend: &B,
+        index: u64,
+        sequence: Sequence<G>,
+        watch: &mut dyn Watch,
+    ) -> Option<Finished> {
+        let at = (sequence.id().0 - self.first) as usize;
+        self.slots[at] = Some(Slot { index, sequence });
+        self.advance(at, backend, watch)
+    }
+
+    /// Evaluates one step's rows and takes a token for each sequence that has fed all of its own.
+    ///
+    /// `n_other_cells` are held by others. Whoever is finished leaves the batch.
+    ///
+    /// # Errors
+    /// [`DecodeError::Interrupted`], or what the backend says; the cache is then as it was or worse, so no
+    /// sequence can go on.
+    pub fn step<B: Backend<Gate = G>>(
+        &mut self,
+        backend: &mut B,
+        n_other_cells: u32,
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Finished>, DecodeError> {
+        if watch.is_interrupted() {
+            return Err(DecodeError::Interrupted);
+        }
+        backend.reserve(self.n_cells() + n_other_cells)?;
+        let mut order: Vec<usize> =
+            (0..self.slots.len()).filter(|at| self.slots[*at].is_some()).collect();
+        order.sort_by_key(|at| {
+            self.slots[*at].as_ref().map(|slot| (slot.sequence.is_reading(), slot.index))
+        });
+        let mut rows = Vec::new();
+        let mut complete = Vec::new();
+        for at in order {
+            let room = backend.max_rows() - rows.len();
+            if let (Some(slot), true) = (&mut self.slots[at], room > 0) {
+                rows.extend(slot.sequence.next_rows(room));
+                if rows.last().is_some_and(|row| row.logits) {
+                    complete.push((at, rows.len() - 1));
+                }
+            }
+        }
+        backend.decode(&rows)?;
+        let mut finished = Vec::new();
+        for (at, row) in complete {
+            let Some(Slot { sequence, .. }) = &mut self.slots[at] else { continue };
+            let chosen = sequence.choose(backend.vocab(), backend.logits(row));
+            finished.extend(match chosen {
+                Ok(()) => self.advance(at, backend, watch),
+                Err(error) => self.leave(at, Err(error)),
+            });
+        }
+        Ok(finished)
+    }
+
+    /// Gives up all sequences and says of which prompts they were, the oldest first.
+    pub fn give_up(&mut self) -> Vec<(u64, SequenceId)> {
+        let ids = (self.first..).map(SequenceId);
+        let slots = self.slots.iter_mut().zip(ids);
+        let mut given_up: Vec<_> =
+            slots.filter_map(|(slot, id)| Some((slot.take()?.index, id))).collect();
+        given_up.sort_unstable_by_key(|(index, _)| *index);
+        given_up
+    }
+
+    fn advance<B: Backend<Gate = G>>(
+        &mut self,
+        at: usize,
+        backend: &B,
+        watch: &mut dyn Watch,
+    ) -> Option<Finished> {
+        let Slot { index, sequence } = self.slots[at].as_mut()?;
+        let progress = sequence.advance(backend);
+        watch.on_text(*index, sequence.text());
+        let (needed, limit) = (sequence.n_tokens(), backend.max_tokens());
+        match progress {
+            Ok(Progress::Rows) if needed > limit => {
+                self.leave(at, Err(BackendError::ContextFull { needed, limit }.into()))
+            }
+            Ok(Progress::Rows) => None,
+            Ok(Progress::Done) => self.leave(at, Ok(())),
+            Err(error) => self.leave(at, Err(error)),
+        }
+    }
+
+    fn leave(&mut self, at: usize, result: Result<(), DecodeError>) -> Option<Finished> {
+        let Slot { index, sequence } = self.slots[at].take()?;
+        Some(Finished { index, id: self.id(at), result: result.map(|()| sequence.finish()) })
+    }
+
+    fn id(&self, at: usize) -> SequenceId {
+        SequenceId(self.first + u32::try_from(at).unwrap_or(u32::MAX))
+    }
+
+    fn sequences(&self) -> impl Iterator<Item = &Slot<G>> {
+        self.slots.iter().flatten()
+    }
+}

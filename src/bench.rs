@@ -123,17 +123,17 @@ impl ModelFigures {
     fn peak_bytes(&self) -> Option<u64> {
         self.runs.iter().filter_map(|run| run.peak_bytes).max()
     }
+}
 
-    /// The tensor types, those of at least 1 %, with their shares.
-    #[must_use]
-    pub fn types(&self) -> String {
-        let all: u64 = self.tensor_types.iter().map(|(_, bytes)| bytes).sum();
-        let share = |bytes: &u64| ratio(100 * bytes, all.max(1));
-        let large = self.tensor_types.iter().filter(|(_, bytes)| share(bytes) >= 1.0);
-        let texts: Vec<String> =
-            large.map(|(name, bytes)| format!("{name} {:.0} %", share(bytes))).collect();
-        texts.join(", ")
-    }
+/// Tensor types with their shares of the bytes, those of at least so many percent.
+#[must_use]
+pub fn type_shares(types: &[(String, u64)], least: f64) -> String {
+    let all: u64 = types.iter().map(|(_, bytes)| bytes).sum();
+    let share = |bytes: &u64| ratio(100 * bytes, all.max(1));
+    let large = types.iter().filter(|(_, bytes)| share(bytes) >= least);
+    let texts: Vec<String> =
+        large.map(|(name, bytes)| format!("{name} {:.0} %", share(bytes))).collect();
+    texts.join(", ")
 }
 
 /// One number as a share of another.
@@ -187,7 +187,8 @@ impl Report {
         for model in &self.models {
             let from = model.requantized_from.as_ref();
             let from = from.map_or(String::new(), |from| format!("; requantized from {from}"));
-            let _ = writeln!(text, "{}: {}{from}", model.model, model.types());
+            let _ =
+                writeln!(text, "{}: {}{from}", model.model, type_shares(&model.tensor_types, 1.0));
             if let Some(Spread { min, max, n_outliers, .. }) = model.spread(|run| run.calls_per_s) {
                 let n = model.runs.len();
                 let outliers =

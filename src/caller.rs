@@ -25,7 +25,7 @@ use crate::engine::batch::{Batch, Finished};
 use crate::engine::decode::{DecodeError, Generation, Limits, Sequence, Start, Watch};
 use crate::engine::gate::{Random, Sampling};
 use crate::engine::prefix::{self, N_PREFIXES, Prefixes, Store};
-use crate::engine::{Backend, SequenceId, TokenId};
+use crate::engine::{Backend, SequenceId, TokenId, count};
 use crate::grammar::lower::{self, Options, Unsupported};
 use crate::grammar::recognize::Recognizer;
 use crate::grammar::{GrammarError, print};
@@ -285,20 +285,24 @@ impl<B: Backend> Caller<B> {
             if is_alone && !run.batch.is_empty() {
                 break;
             }
-            let next = run.alone.pop_front().or_else(|| run.waiting.take());
-            let Some(request) = next.or_else(|| run.requests.next()) else { break };
-            let is_over = |error: &CallError| error.is_interrupt();
-            let prompt = match self.tokens(&request.set, &request.text) {
-                Ok(prompt) => prompt,
-                Err(error) => {
-                    (run.on_answer)(request.index, Err(error));
-                    continue;
+            let waiting = if is_alone { None } else { run.waiting.take() };
+            let (request, prompt) = if let Some(known) = waiting {
+                known
+            } else {
+                let next = run.alone.pop_front().or_else(|| run.requests.next());
+                let Some(request) = next else { break };
+                match self.tokens(&request.set, &request.text) {
+                    Ok(prompt) => (request, prompt),
+                    Err(error) => {
+                        (run.on_answer)(request.index, Err(error));
+                        continue;
+                    }
                 }
             };
             let n_cells = self.prefixes.n_cells() + run.batch.n_cells();
             let needed = count(prompt.len()) + ROOM_FOR_A_CALL;
             if !run.batch.is_empty() && n_cells + needed > self.backend.max_cells() {
-                run.waiting = Some(request);
+                run.waiting = Some((request, prompt));
                 break;
             }
             match self.begin(id, &request, &prompt, run) {
@@ -310,7 +314,7 @@ impl<B: Backend> Caller<B> {
                         self.answer(run, finished)?;
                     }
                 }
-                Err(error) if is_over(&error) => return Err(error),
+                Err(error) if error.is_interrupt() => return Err(error),
                 Err(error) => {
                     self.end(id)?;
                     (run.on_answer)(request.index, Err(error));
@@ -332,16 +336,19 @@ impl<B: Backend> Caller<B> {
     ) -> Result<Sequence<B::Gate>, CallError> {
         let set = &request.set;
         let gate = self.backend.gate(&set.gbnf).map_err(DecodeError::from)?;
-        let prefix = self.prefix(set)?;
         let is_shared = set.is_shared.get();
-        // A prompt that does not begin so has the date in it, or other marks.
-        if prompt.starts_with(prefix)
-            && prefix.len() < prompt.len()
-            && (is_shared || self.prefixes.note(prefix))
-        {
-            let with = (run.batch.n_cells(), is_shared);
-            let interrupted = || run.watch.is_interrupted();
-            self.prefixes.hold(&mut self.backend, prefix, with, &interrupted)?;
+        // Finding the prefix renders two more prompts, which is for nothing where none is kept.
+        if is_shared || self.prefixes.has_store() {
+            let prefix = self.prefix(set)?;
+            // A prompt that does not begin so has the date in it, or other marks.
+            if prompt.starts_with(prefix)
+                && prefix.len() < prompt.len()
+                && (is_shared || self.prefixes.note(prefix))
+            {
+                let with = (run.batch.n_cells(), is_shared);
+                let interrupted = || run.watch.is_interrupted();
+                self.prefixes.hold(&mut self.backend, prefix, with, &interrupted)?;
+            }
         }
         let n_shared = self.prefixes.lend(&mut self.backend, id, prompt)?;
         tracing::debug!(index = request.index, n_prompt = prompt.len(), n_shared, "prompt");
@@ -426,15 +433,11 @@ impl<B: Backend> Caller<B> {
 struct Run<'a, B: Backend> {
     batch: Batch<B::Gate>,
     requests: std::iter::Fuse<&'a mut dyn Iterator<Item = Request>>,
-    /// One that there was no room for.
-    waiting: Option<Request>,
+    /// One that there was no room for, with its prompt.
+    waiting: Option<(Request, Vec<TokenId>)>,
     in_flight: Vec<Request>,
     /// Those that are begun anew, with nothing beside them.
     alone: VecDeque<Request>,
     watch: &'a mut dyn Watch,
     on_answer: &'a mut dyn FnMut(u64, Result<Answer, CallError>),
-}
-
-fn count(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -171,3 +171,8 @@ pub trait Gate {
     #[must_use]
     fn accept(&mut self, token: TokenId) -> bool;
 }
+
+/// Tokens, rows or sequences as llama.cpp counts them; there are never as many as do not fit.
+pub(crate) fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

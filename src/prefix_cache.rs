@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::TokenId;
 use crate::engine::prefix::Store;
+use crate::models::hex;
 
 /// Bytes of all files together; the least recently used ones are removed beyond that.
 pub const MAX_BYTES: u64 = 1 << 30;
@@ -148,11 +149,6 @@ fn told(path: &Path, result: std::io::Result<()>) {
     if let Err(error) = result {
         tracing::info!(path = %path.display(), %error, "a prefix is not kept");
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! **Invariant:** with one sequence the steps are those that it would make alone.
 
 use super::decode::{DecodeError, Generation, Progress, Sequence, Watch};
-use super::{Backend, BackendError, Gate, SequenceId};
+use super::{Backend, BackendError, Gate, SequenceId, count};
 
 /// Sequences in flight, each in a place of its own in the cache.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ impl<G: Gate> Batch<G> {
     }
 
     fn id(&self, at: usize) -> SequenceId {
-        SequenceId(self.first + u32::try_from(at).unwrap_or(u32::MAX))
+        SequenceId(self.first + count(at))
     }
 
     fn sequences(&self) -> impl Iterator<Item = &Slot<G>> {

@@ -15,7 +15,7 @@
 use std::time::{Duration, Instant};
 
 use super::gate::{Place, Random, Sampling};
-use super::{Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab};
+use super::{Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab, count};
 use crate::grammar::recognize::Recognizer;
 
 /// What generations tell and ask while they run.
@@ -384,10 +384,6 @@ fn key_before(text: &[u8]) -> String {
         |at: usize| json[..at].bytes().rev().take_while(|b| *b == b'\\').count() % 2 == 1;
     let quotes = json.rmatch_indices('"').map(|(at, _)| at).filter(|at| !is_escaped(*at));
     quotes.skip(1).find_map(|at| serde_json::from_str(&json[at..]).ok()).unwrap_or_default()
-}
-
-fn count(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 fn lossy(bytes: &[u8]) -> String {

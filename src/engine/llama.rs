@@ -24,7 +24,7 @@ use llama_cpp_2::token_type::LlamaTokenAttr;
 use self_cell::self_cell;
 
 use super::vocab::Token;
-use super::{Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab};
+use super::{Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab, count};
 use crate::prompt::ModelText;
 
 /// Rows of one step: a long prompt is decoded in steps short enough for Ctrl-C to be heard.
@@ -187,7 +187,7 @@ impl Llama {
         let max_cells = u32::try_from(MAX_CACHE / cell_bytes(&model)).unwrap_or(u32::MAX);
         let has_cells = !model.is_recurrent() && !model.is_hybrid();
         // Of a sliding window the cells before it may be gone, so that a part has too few.
-        let copies_part = has_cells && n_swa(&model) == 0;
+        let copies_part = has_cells && attention(&model, "sliding_window").unwrap_or(0) == 0;
         let loaded =
             Loaded::try_new(model, |model| new_context(model, n_ctx, n_threads, n_sequences))?;
         Ok(Self {
@@ -259,23 +259,17 @@ fn new_context(
 
 /// Bytes of the KV cache for one token.
 fn cell_bytes(model: &LlamaModel) -> u64 {
-    let architecture = model.meta_val_str("general.architecture").unwrap_or_default();
-    let length = |which: &str| {
-        let key = format!("{architecture}.attention.{which}_length");
-        let per_head =
-            || u64::try_from(model.n_embd()).unwrap_or(0) / u64::from(model.n_head()).max(1);
-        model.meta_val_str(&key).ok().and_then(|text| text.parse().ok()).unwrap_or_else(per_head)
-    };
+    let per_head = || u64::try_from(model.n_embd()).unwrap_or(0) / u64::from(model.n_head()).max(1);
+    let length = |key| attention(model, key).unwrap_or_else(per_head);
     // Both in 16 bits.
-    let both = 2 * (length("key") + length("value"));
+    let both = 2 * (length("key_length") + length("value_length"));
     (u64::from(model.n_layer()) * u64::from(model.n_head_kv()) * both).max(1)
 }
 
-/// Tokens of the sliding window; 0 without one.
-fn n_swa(model: &LlamaModel) -> u32 {
-    let architecture = model.meta_val_str("general.architecture").unwrap_or_default();
-    let window = model.meta_val_str(&format!("{architecture}.attention.sliding_window"));
-    window.ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+/// A number that the file gives of the architecture's attention.
+fn attention(model: &LlamaModel, key: &str) -> Option<u64> {
+    let architecture = model.meta_val_str("general.architecture").ok()?;
+    model.meta_val_str(&format!("{architecture}.attention.{key}")).ok()?.parse().ok()
 }
 
 fn read_vocab(model: &LlamaModel) -> Vocab {
@@ -364,7 +358,7 @@ impl Backend for Llama {
         let n_ctx = n_cells.saturating_add(n_cells / 4).next_multiple_of(CELL_BLOCK);
         tracing::debug!(n_ctx, "context grows");
         let Self { loaded, n_threads, lent, has_cells, .. } = self;
-        let n_sequences = u32::try_from(lent.len()).unwrap_or(u32::MAX);
+        let n_sequences = count(lent.len());
         loaded.with_dependent_mut(|model, context| -> Result<(), BackendError> {
             let mut states = Vec::new();
             for (sequence, lender) in (0..).zip(lent.iter()) {

@@ -6,7 +6,7 @@
 //!
 //! **Invariant:** `tokens` of a slot are exactly what the cache holds for it.
 
-use super::{Backend, DecodeError, Row, SequenceId, TokenId};
+use super::{Backend, DecodeError, Row, SequenceId, TokenId, count};
 
 /// Prefixes in the cache at the same time; their sequences are the first ones.
 pub const N_PREFIXES: u32 = 4;
@@ -69,6 +69,12 @@ impl Prefixes {
     #[must_use]
     pub fn n_rows(&self) -> u64 {
         self.n_rows
+    }
+
+    /// Whether prefixes are kept between runs.
+    #[must_use]
+    pub fn has_store(&self) -> bool {
+        self.store.is_some()
     }
 
     /// Whether a prefix that one prompt begins with is worth holding: it was used in an earlier run.
@@ -134,14 +140,11 @@ impl Prefixes {
         // Another prefix may begin alike.
         let mut n_there = 0;
         if backend.copies_part() {
-            let shared = |slot: &Slot| common(&slot.tokens, tokens).len();
-            let best = self.slots.iter().enumerate().max_by_key(|(_, slot)| shared(slot));
-            if let Some((at, slot)) = best {
-                n_there = shared(slot).min(tokens.len() - 1);
-                if n_there > 0 {
-                    backend.copy(slot_id(at), id, count(n_there))?;
-                }
+            let (at, n) = self.longest(backend, &tokens[..tokens.len() - 1]);
+            if n > 0 {
+                backend.copy(slot_id(at), id, count(n))?;
             }
+            n_there = n;
         }
         decode(backend, id, &tokens[n_there..], count(n_there), interrupted)?;
         self.n_rows += (tokens.len() - n_there) as u64;
@@ -183,12 +186,7 @@ impl Prefixes {
         prompt: &[TokenId],
     ) -> Result<u32, DecodeError> {
         let most = prompt.len().saturating_sub(1);
-        let usable = |slot: &Slot| {
-            let shared = common(&slot.tokens, &prompt[..most]).len();
-            if shared == slot.tokens.len() || backend.copies_part() { shared } else { 0 }
-        };
-        let best = (0..self.slots.len()).max_by_key(|at| usable(&self.slots[*at]));
-        let (at, n) = best.map_or((0, 0), |at| (at, usable(&self.slots[at])));
+        let (at, n) = self.longest(backend, &prompt[..most]);
         if n == 0 {
             backend.remove(to)?;
         } else {
@@ -196,6 +194,17 @@ impl Prefixes {
             self.slots[at].users.push(to);
         }
         Ok(count(n))
+    }
+
+    /// The slot that holds most of what the tokens begin with, and how many of them can be copied.
+    fn longest<B: Backend>(&self, backend: &B, tokens: &[TokenId]) -> (usize, usize) {
+        let usable = |at: usize| {
+            let held = &self.slots[at].tokens;
+            let shared = common(held, tokens).len();
+            if shared == held.len() || backend.copies_part() { shared } else { 0 }
+        };
+        let each = (0..self.slots.len()).map(|at| (at, usable(at)));
+        each.max_by_key(|(_, n)| *n).unwrap_or_default()
     }
 
     /// Sequence `of` is over.
@@ -222,7 +231,11 @@ fn slot_id(at: usize) -> SequenceId {
     SequenceId(count(at))
 }
 
-fn decode<B: Backend>(
+/// Evaluates tokens of a sequence from a position on, without logits, in steps as large as may be.
+///
+/// # Errors
+/// [`DecodeError::Interrupted`] where `interrupted` says so, else what the backend says.
+pub fn decode<B: Backend>(
     backend: &mut B,
     sequence: SequenceId,
     tokens: &[TokenId],
@@ -247,8 +260,4 @@ fn decode<B: Backend>(
 #[must_use]
 pub fn common<'a>(a: &'a [TokenId], b: &[TokenId]) -> &'a [TokenId] {
     &a[..a.iter().zip(b).take_while(|(a, b)| a == b).count()]
-}
-
-fn count(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
 }

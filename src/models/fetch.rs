@@ -22,6 +22,7 @@ use self::progress::Meter;
 use super::locate::{check_gguf, is_path, near};
 use super::{Catalog, Environment, Model, ModelError, Proxies, Source, shown, size};
 
+pub(crate) use self::part::hex;
 pub use self::progress::Progress;
 
 /// What is to be fetched, and where to.

@@ -31,10 +31,8 @@ impl Run {
         requests: &[Request],
     ) -> anyhow::Result<Ended> {
         let begin = Instant::now();
-        let mut sets = Sets::new(requests, config.lenient);
-        let n_shared = requests.iter().filter(|request| request.functions.is_none()).count();
-        let shared = (n_shared > 0).then(|| sets.compile(functions, n_shared > 1)).transpose();
-        let shared = shared.map_err(|reason| anyhow!("{}: {reason}", config.functions))?;
+        let sets = Sets::new(functions, requests, config.lenient);
+        let mut sets = sets.map_err(|reason| anyhow!("{}: {reason}", config.functions))?;
         let mut caller = load::load(&config.model, &options(config))?;
         let interrupt = &self.interrupt;
         let desk = RefCell::new(Desk {
@@ -48,15 +46,12 @@ impl Run {
             start: Instant::now(),
         });
         let mut in_order = requests.iter().enumerate().filter_map(|(index, request)| {
-            let set = match &request.functions {
-                None => shared.clone()?,
-                Some(own) => match sets.of(index, own) {
-                    Ok(set) => set,
-                    Err(reason) => {
-                        desk.borrow_mut().answered(index, Err(Failure { reason, report: None }));
-                        return None;
-                    }
-                },
+            let set = match sets.of(index, request) {
+                Ok(set) => set,
+                Err(reason) => {
+                    desk.borrow_mut().answered(index, Err(Failure { reason, report: None }));
+                    return None;
+                }
             };
             Some(caller::Request { index: index as u64, set, text: request.prompt.clone() })
         });
@@ -76,9 +71,11 @@ impl Run {
     }
 }
 
-/// The compiled functions that requests bring along, each set as long as it is needed.
+/// The compiled functions of requests; the sets that these bring along, each as long as it is needed.
 pub(super) struct Sets {
     lenient: bool,
+    /// Of the requests without functions of their own, where there are any.
+    shared: Option<Rc<FunctionSet>>,
     /// For each request with functions of its own, their text.
     keys: Vec<Option<Rc<str>>>,
     /// How many requests still need a set, and the set.
@@ -89,7 +86,12 @@ pub(super) struct Sets {
 pub(super) type Compiled = Result<Rc<FunctionSet>, String>;
 
 impl Sets {
-    pub(super) fn new(requests: &[Request], lenient: bool) -> Self {
+    /// Why the functions that requests share cannot be compiled is the error.
+    pub(super) fn new(
+        functions: &[FunctionDef],
+        requests: &[Request],
+        lenient: bool,
+    ) -> Result<Self, String> {
         let key = |own: &Vec<FunctionDef>| -> Rc<str> {
             let tools: Vec<Value> = own.iter().map(FunctionDef::tool).collect();
             Value::Array(tools).to_string().into()
@@ -99,11 +101,14 @@ impl Sets {
         for key in keys.iter().flatten() {
             known.entry(Rc::clone(key)).or_default().0 += 1;
         }
-        Self { lenient, keys, known }
+        let n_shared = keys.iter().filter(|key| key.is_none()).count();
+        let compiled = || Self::compile(functions, n_shared > 1, lenient);
+        let shared = (n_shared > 0).then(compiled).transpose()?;
+        Ok(Self { lenient, shared, keys, known })
     }
 
-    pub(super) fn compile(&self, functions: &[FunctionDef], is_shared: bool) -> Compiled {
-        let set = FunctionSet::compile(functions.to_vec(), self.lenient);
+    fn compile(functions: &[FunctionDef], is_shared: bool, lenient: bool) -> Compiled {
+        let set = FunctionSet::compile(functions.to_vec(), lenient);
         let set = set.map_err(|error| with_causes(&error))?;
         if is_shared {
             set.share();
@@ -111,11 +116,16 @@ impl Sets {
         Ok(Rc::new(set))
     }
 
-    /// The set of a request's own functions.
-    pub(super) fn of(&mut self, index: usize, own: &[FunctionDef]) -> Compiled {
-        let Some(key) = self.keys[index].take() else { return self.compile(own, false) };
+    /// The set of the request of that index, which asks once.
+    pub(super) fn of(&mut self, index: usize, request: &Request) -> Compiled {
+        let own = request.functions.as_deref().unwrap_or_default();
+        let lenient = self.lenient;
+        let Some(key) = self.keys[index].take() else {
+            let shared = self.shared.clone();
+            return shared.map_or_else(|| Self::compile(own, false, lenient), Ok);
+        };
         let (n_left, known) = self.known.remove(&key).unwrap_or_default();
-        let set = known.unwrap_or_else(|| self.compile(own, n_left > 1));
+        let set = known.unwrap_or_else(|| Self::compile(own, n_left > 1, lenient));
         if n_left > 1 {
             self.known.insert(key, (n_left - 1, Some(set.clone())));
         }

@@ -6,7 +6,6 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -20,6 +19,7 @@ use crate::caller::{self, CallOptions, FIRST_CALL, Unwatched};
 use crate::config::BenchConfig;
 use crate::engine::llama::quantize::{Quantization, is_quantized, quantize, tensor_types};
 use crate::engine::llama::{Llama, system_info};
+use crate::engine::prefix;
 use crate::engine::{Backend, Limits, Row, Sampling, TokenId};
 use crate::input;
 use crate::load::{self, LoadOptions};
@@ -198,12 +198,7 @@ impl Maker<'_> {
             ));
         }
         quantize(from, &path, quantization, load::threads(self.threads))?;
-        let types = tensor_types(&path)?;
-        let all: u64 = types.iter().map(|(_, bytes)| bytes).sum();
-        let share = |bytes: u64| 100.0 * ratio(bytes, all.max(1));
-        let texts: Vec<String> =
-            types.iter().map(|(name, bytes)| format!("{name} {:.0} %", share(*bytes))).collect();
-        tell(format!("{}: {}", stem(&path), texts.join(", ")));
+        tell(format!("{}: {}", stem(&path), bench::type_shares(&tensor_types(&path)?, 0.0)));
         Ok(path)
     }
 }
@@ -275,18 +270,13 @@ fn measure(config: &BenchConfig) -> anyhow::Result<RunResult> {
     let mut caller = load::load(model, &options)?;
     let load_s = loading.elapsed().as_secs_f64();
     let start = Instant::now();
-    let mut sets = Sets::new(&requests, false);
-    let n_shared = requests.iter().filter(|request| request.functions.is_none()).count();
-    let shared = (n_shared > 0).then(|| sets.compile(&functions, n_shared > 1)).transpose();
-    let shared = shared.map_err(|reason| anyhow!("{}: {reason}", config.functions))?;
+    let sets = Sets::new(&functions, &requests, false);
+    let mut sets = sets.map_err(|reason| anyhow!("{}: {reason}", config.functions))?;
     let mut calls: Vec<Option<(String, Value)>> = requests.iter().map(|_| None).collect();
     let (mut first_call_s, mut n_rows, mut n_forced, mut n_free) = (None, 0, 0, 0);
     let mut asked = requests.iter().enumerate().filter_map(|(index, request)| {
-        let set = match &request.functions {
-            None => Rc::clone(shared.as_ref()?),
-            // A set without a grammar is a prompt without a call.
-            Some(own) => sets.of(index, own).ok()?,
-        };
+        // A set without a grammar is a prompt without a call.
+        let set = sets.of(index, request).ok()?;
         Some(caller::Request { index: index as u64, set, text: request.prompt.clone() })
     });
     caller.call_all(&mut asked, &mut Unwatched, &mut |index, answer| {
@@ -344,20 +334,7 @@ fn prompt_rate(backend: &mut Llama) -> anyhow::Result<f64> {
     for _ in 0..3 {
         backend.remove(FIRST_CALL)?;
         let start = Instant::now();
-        let mut position = 0;
-        for chunk in tokens.chunks(backend.max_rows()) {
-            let rows: Vec<Row> = (position..)
-                .zip(chunk)
-                .map(|(position, &token)| Row {
-                    token,
-                    position,
-                    sequence: FIRST_CALL,
-                    logits: false,
-                })
-                .collect();
-            position += u32::try_from(chunk.len())?;
-            backend.decode(&rows)?;
-        }
+        prefix::decode(backend, FIRST_CALL, &tokens, 0, &|| false)?;
         backend.synchronize();
         rates.push(ratio(N_PROMPT as u64, 1) / start.elapsed().as_secs_f64());
     }

@@ -161,7 +161,7 @@ fn hash(file: &mut File, hasher: &mut Sha256) -> io::Result<u64> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

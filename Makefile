@@ -46,6 +46,7 @@ lint: setup ## Check format, clippy with and without llama.cpp, and the document
 		$(CARGO) clippy --locked --release --all-targets $(NO_ENGINE) -- -D warnings; \
 	else echo "*** clippy is not installed: NOT CHECKED BY CLIPPY (rustup component add clippy) ***"; fi
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --release --no-deps
+	@$(CARGO) tree --locked --manifest-path tests/fuzz/Cargo.toml >/dev/null
 
 debug: build model ## Like run, with the log at debug level, llama.cpp's included
 	@$(callme) -vv

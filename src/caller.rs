@@ -98,6 +98,9 @@ pub struct CallOptions {
     pub seed: u64,
     /// Most requests in flight.
     pub n_parallel: NonZeroUsize,
+    /// Whether text that the grammar forces is written without asking the model. Asking costs a step for each
+    /// token, and lets one see what forcing changes.
+    pub forcing: bool,
 }
 
 /// A request that has been answered.
@@ -361,6 +364,7 @@ impl<B: Backend> Caller<B> {
             sampling: self.options.sampling,
             random: Random::new(self.options.seed, request.index),
             limits: self.options.limits,
+            forcing: self.options.forcing,
         }))
     }
 

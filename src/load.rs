@@ -40,7 +40,8 @@ impl Default for LoadOptions {
         let prompts = PromptsConfig::default();
         let limits = Limits { max_value_tokens: prompts.limits.max_value_tokens };
         let n_parallel = DEFAULT_PARALLEL;
-        let calls = CallOptions { limits, sampling: Sampling::Greedy, seed: 0, n_parallel };
+        let sampling = Sampling::Greedy;
+        let calls = CallOptions { limits, sampling, seed: 0, n_parallel, forcing: true };
         Self { models_dir: None, threads: None, prompts, calls, prefix_cache: None }
     }
 }

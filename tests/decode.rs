@@ -89,6 +89,7 @@ struct Scripted {
     /// Logits in the script's place.
     noise: Option<f32>,
     refused: BTreeSet<TokenId>,
+    forcing: bool,
     n_prompt: usize,
     /// Of single sequences.
     n_prompts: BTreeMap<u32, usize>,
@@ -121,6 +122,7 @@ impl Scripted {
             script,
             noise: None,
             refused: BTreeSet::new(),
+            forcing: true,
             n_prompt: PROMPT.len(),
             n_prompts: BTreeMap::new(),
             max_rows: 128,
@@ -318,6 +320,7 @@ fn run_with(
         sampling: Sampling::Greedy,
         random: Random::new(0, 0),
         limits: Limits { max_value_tokens: limit },
+        forcing: backend.forcing,
     });
     let mut batch = Batch::new(CALL, 1);
     let mut finished: Vec<_> = batch.start(backend, 0, sequence, watch).into_iter().collect();
@@ -436,6 +439,40 @@ fn the_name_of_an_only_function_takes_no_model_step() {
         &[],
         &[" \"", "é", "\"}}"],
     );
+}
+
+#[test]
+fn without_forcing_every_token_is_the_models() {
+    let text = r#"{"name": "fn_say", "arguments": {"text": "é"}}"#;
+    let mut backend = Scripted::new(&functions(TWO), wants(text));
+    backend.forcing = false;
+    let generation = run(&mut backend).unwrap();
+    assert_eq!(generation.text, text);
+    let n_tokens = backend.n_tokens(text);
+    assert_eq!((generation.n_free, generation.n_forced, generation.n_prefilled), (n_tokens, 0, 0));
+}
+
+#[test]
+fn a_choice_that_the_tokenizer_would_have_divided_otherwise_is_kept_and_counted() {
+    let definitions = r#"[{"name": "abc", "parameters": {}}, {"name": "x", "parameters": {}}]"#;
+    let text = r#"{"name": "abc", "arguments": {}}"#;
+    let mut backend = Scripted::new(&functions(definitions), wants(text));
+    assert_eq!(run(&mut backend).unwrap().n_divided, 0, "the model writes `ab`");
+    // Without that token of its own the model writes `a`, and `bc` is forced.
+    let mut backend = Scripted::new(&functions(definitions), wants(text));
+    backend.refused.insert(TokenId(256 + 7));
+    let generation = run(&mut backend).unwrap();
+    assert_eq!(
+        (generation.text.as_str(), generation.n_divided),
+        (text, 0),
+        "over after the choice"
+    );
+    let definitions = definitions.replace("{}}", r#"{"n": {"type": "integer"}}}"#);
+    let text = r#"{"name": "abc", "arguments": {"n": 5}}"#;
+    let mut backend = Scripted::new(&functions(&definitions), wants(text));
+    backend.refused.insert(TokenId(256 + 7));
+    let generation = run(&mut backend).unwrap();
+    assert_eq!((generation.text.as_str(), generation.n_divided), (text, 1));
 }
 
 #[test]
@@ -910,6 +947,7 @@ fn a_caller_shares_the_prefix_and_goes_on_after_a_failure() {
         backend.n_prompt = backend.tokenize(&rendered, true).len();
         let options = CallOptions {
             limits: Limits { max_value_tokens: 20 },
+            forcing: true,
             sampling: Sampling::Greedy,
             seed: 0,
             n_parallel: NonZeroUsize::MIN,
@@ -1000,10 +1038,11 @@ fn answers(
     functions: &[FunctionDef],
     requests: &[&str],
     n_parallel: usize,
-) -> (Vec<Found>, Vec<usize>) {
+) -> (Vec<Found>, Vec<Vec<Row>>) {
     let writer = PromptWriter::new(&ModelText::default(), &PromptsConfig::default()).unwrap();
     let options = CallOptions {
         limits: Limits { max_value_tokens: 20 },
+        forcing: true,
         sampling: Sampling::Greedy,
         seed: 0,
         n_parallel: NonZeroUsize::new(n_parallel).unwrap(),
@@ -1021,7 +1060,7 @@ fn answers(
         found.push((index, text));
     };
     caller.call_all(&mut all, &mut Unwatched, &mut on_answer).unwrap();
-    let steps = caller.backend().steps.iter().map(Vec::len).collect();
+    let steps = caller.backend().steps.clone();
     assert!(caller.backend().cells.iter().all(Vec::is_empty), "nothing is left in the cache");
     found.sort();
     (found, steps)
@@ -1056,11 +1095,51 @@ fn requests_in_flight_share_their_steps_and_get_the_same_calls() {
     };
     let alone = run(1, 10_000);
     assert_eq!(run(2, 1), alone, "one at a time where there is no room for two");
+    let n_rows = |steps: &[Vec<Row>]| steps.iter().map(Vec::len).sum::<usize>();
     for n_parallel in [2, 5, 8] {
         let steps = run(n_parallel, 10_000);
-        assert_eq!(steps.iter().sum::<usize>(), alone.iter().sum::<usize>(), "the same rows");
+        assert_eq!(n_rows(&steps), n_rows(&alone), "the same rows");
         assert!(steps.len() < alone.len(), "{n_parallel}: {} {}", steps.len(), alone.len());
+        // The first is answered as soon as if it were alone.
+        let n_first = alone.len() / requests.len();
+        let is_of_first = |step: &Vec<Row>| step.iter().any(|row| row.sequence == CALL);
+        assert!(steps[..n_first].iter().all(is_of_first), "{n_parallel}");
     }
+}
+
+#[test]
+fn a_long_prompt_makes_no_short_one_wait_for_the_first_call() {
+    let functions = functions(TWO);
+    let text = r#"{"name": "fn_say", "arguments": {"text": "é"}}"#;
+    let mut backend = Scripted::new(&functions, wants(text));
+    let ids = [CALL, SequenceId(CALL.0 + 1)];
+    backend.n_prompts = BTreeMap::from([(ids[0].0, 1000), (ids[1].0, 20)]);
+    let mut batch = Batch::new(CALL, 2);
+    for (index, id) in (0..).zip(ids) {
+        let prompt = vec![TokenId(b'a'.into()); backend.n_prompts[&id.0]];
+        let sequence = Sequence::new(Start {
+            id,
+            prompt: &prompt,
+            n_shared: 0,
+            recognizer: backend.start.clone(),
+            gate: backend.gate("").unwrap(),
+            sampling: Sampling::Greedy,
+            random: Random::new(0, 0),
+            limits: Limits { max_value_tokens: 20 },
+            forcing: true,
+        });
+        assert!(batch.start(&backend, index, sequence, &mut Unwatched).is_none());
+    }
+    let mut order = Vec::new();
+    while order.len() < 2 {
+        for finished in batch.step(&mut backend, 0, &mut Unwatched).unwrap() {
+            backend.remove(finished.id).unwrap();
+            order.push((finished.index, backend.steps.len()));
+        }
+    }
+    let n_alone = 1000usize.div_ceil(backend.max_rows);
+    assert_eq!(order[0].0, 1);
+    assert!(order[0].1 < n_alone, "{order:?}");
 }
 
 #[test]

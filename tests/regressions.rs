@@ -152,6 +152,20 @@ fn endless_repetitions_of_each_other_are_one() {
     }
 }
 
+/// A repetition that became one of non-empty texts was left within another, so what was printed was read as
+/// something shorter.
+#[test]
+fn a_grammar_that_is_read_anew_stays_as_it_is() {
+    let nested =
+        ["(\"\" | \"q\")+ {08,}", "(\"q\"*)?*", "((\"q\"?)+ | \"r\"){2,}", "(x?)+{1,}", "x*{3,}+"];
+    for expr in nested {
+        let read = |text: &str| print::gbnf(&parse::gbnf(text, None).unwrap());
+        let once = read(&format!("root ::= {expr} \"z\"\nx ::= (\"q\" | \"\")+\n"));
+        assert_eq!(read(&once), once, "{expr}");
+        check_gbnf(&once, 60, &["z", "qz", "qqqz"], &["", "q", "qzq"]);
+    }
+}
+
 /// Rules that all functions share went with the function that they were first made for.
 #[test]
 fn a_function_that_is_refused_late_takes_no_shared_rules_with_it() {

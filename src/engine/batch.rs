@@ -4,10 +4,16 @@
 //! feed: those that are being written first, then prompts, the oldest first and in pieces where they are
 //! long. So no prompt waits for another, and a long one holds up none.
 //!
+//! Until a first sequence is finished the oldest that one step can read has the steps nearly to itself:
+//! someone may be waiting for a sign that it works, and the others lose little by it.
+//!
 //! **Invariant:** with one sequence the steps are those that it would make alone.
 
 use super::decode::{DecodeError, Generation, Progress, Sequence, Watch};
 use super::{Backend, BackendError, Gate, SequenceId, count};
+
+/// Rows of a step up to which others share it with the oldest sequence until a first one is finished.
+const EARLY_ROWS: usize = 4;
 
 /// Sequences in flight, each in a place of its own in the cache.
 #[derive(Debug)]
@@ -15,6 +21,7 @@ pub struct Batch<G> {
     /// The place of the first.
     first: u32,
     slots: Vec<Option<Slot<G>>>,
+    has_finished: bool,
 }
 
 #[derive(Debug)]
@@ -38,7 +45,7 @@ impl<G: Gate> Batch<G> {
     /// Room for `n` sequences, in the places from `first` on.
     #[must_use]
     pub fn new(first: SequenceId, n: usize) -> Self {
-        Self { first: first.0, slots: (0..n).map(|_| None).collect() }
+        Self { first: first.0, slots: (0..n).map(|_| None).collect(), has_finished: false }
     }
 
     /// A place that nothing is written in.
@@ -92,13 +99,19 @@ impl<G: Gate> Batch<G> {
         backend.reserve(self.n_cells() + n_other_cells)?;
         let mut order: Vec<usize> =
             (0..self.slots.len()).filter(|at| self.slots[*at].is_some()).collect();
+        let is_early = !self.has_finished;
+        let max_rows = backend.max_rows();
         order.sort_by_key(|at| {
-            self.slots[*at].as_ref().map(|slot| (slot.sequence.is_reading(), slot.index))
+            self.slots[*at].as_ref().map(|Slot { index, sequence }| {
+                let is_long = is_early && sequence.n_waiting() > max_rows;
+                (sequence.is_reading(), is_long, *index)
+            })
         });
         let mut rows = Vec::new();
         let mut complete = Vec::new();
         for at in order {
-            let room = backend.max_rows() - rows.len();
+            let limit = if is_early && !rows.is_empty() { EARLY_ROWS } else { max_rows };
+            let room = limit.saturating_sub(rows.len());
             if let (Some(slot), true) = (&mut self.slots[at], room > 0) {
                 rows.extend(slot.sequence.next_rows(room));
                 if rows.last().is_some_and(|row| row.logits) {
@@ -151,6 +164,7 @@ impl<G: Gate> Batch<G> {
 
     fn leave(&mut self, at: usize, result: Result<(), DecodeError>) -> Option<Finished> {
         let Slot { index, sequence } = self.slots[at].take()?;
+        self.has_finished = true;
         Some(Finished { index, id: self.id(at), result: result.map(|()| sequence.finish()) })
     }
 

@@ -64,9 +64,14 @@ pub struct Generation {
     pub n_forced: u32,
     /// Forced tokens before the model's first choice; they are decoded with the prompt.
     pub n_prefilled: u32,
+    /// Places where the model's tokenizer would have divided a chosen token and the forced text after it
+    /// otherwise: the choice was the model's own and is kept.
+    pub n_divided: u32,
     /// Rows that were evaluated for this sequence alone: of its prompt, and of the call up to its last
     /// choice.
     pub n_rows: u32,
+    /// Tokens of the call that were chosen or fed, in order; what follows the last choice has none.
+    pub tokens: Vec<TokenId>,
     /// Values closed at the limit.
     pub cuts: Vec<Cut>,
     /// From the first row to the last byte.
@@ -118,6 +123,8 @@ pub struct Start<'a, G> {
     pub random: Random,
     /// Where to stop.
     pub limits: Limits,
+    /// Whether forced text is written without asking the model.
+    pub forcing: bool,
 }
 
 /// Whether there is more to do.
@@ -138,6 +145,7 @@ pub struct Sequence<G> {
     sampling: Sampling,
     random: Random,
     limits: Limits,
+    forcing: bool,
     text: Vec<u8>,
     /// Tokens that wait for their row.
     pending: Vec<TokenId>,
@@ -160,6 +168,7 @@ impl<G: Gate> Sequence<G> {
             sampling: start.sampling,
             random: start.random,
             limits: start.limits,
+            forcing: start.forcing,
             text: Vec::new(),
             pending: start.prompt[start.n_shared as usize..].to_vec(),
             n_past: start.n_shared,
@@ -171,7 +180,9 @@ impl<G: Gate> Sequence<G> {
                 n_free: 0,
                 n_forced: 0,
                 n_prefilled: 0,
+                n_divided: 0,
                 n_rows: 0,
+                tokens: Vec::new(),
                 cuts: Vec::new(),
                 elapsed: Duration::ZERO,
             },
@@ -203,6 +214,12 @@ impl<G: Gate> Sequence<G> {
         self.n_past + count(self.pending.len())
     }
 
+    /// Rows that are still to be evaluated before its next token.
+    #[must_use]
+    pub fn n_waiting(&self) -> usize {
+        self.pending.len()
+    }
+
     /// Whether rows of its prompt are still to be evaluated, so that nothing is written yet.
     #[must_use]
     pub fn is_reading(&self) -> bool {
@@ -221,9 +238,11 @@ impl<G: Gate> Sequence<G> {
             self.generation.cuts.push(self.cut());
             bytes = after.close_argument();
         }
-        let forced = after.forced();
-        if after.push_all(&forced).is_ok() {
-            bytes.extend_from_slice(&forced);
+        if self.forcing || is_cut {
+            let forced = after.forced();
+            if after.push_all(&forced).is_ok() {
+                bytes.extend_from_slice(&forced);
+            }
         }
         let tokens = plain_tokens(backend, &bytes);
         if after.is_over() {
@@ -239,6 +258,9 @@ impl<G: Gate> Sequence<G> {
                 tokens.truncate(tokens.len() - held_back(vocab, &after, &tokens));
             }
             self.count_forced(tokens.len());
+            if self.is_divided(backend, &tokens) {
+                self.generation.n_divided += 1;
+            }
             for token in tokens {
                 self.accept(vocab, token)?;
             }
@@ -300,6 +322,7 @@ impl<G: Gate> Sequence<G> {
             return Err(DecodeError::Disagreement { text: lossy(&self.text), piece: lossy(bytes) });
         }
         self.pending.push(token);
+        self.generation.tokens.push(token);
         // Byte by byte, since a value can begin or end anywhere in a token.
         for &byte in bytes {
             self.recognizer.push(byte);
@@ -332,6 +355,16 @@ impl<G: Gate> Sequence<G> {
     fn cut(&self) -> Cut {
         let start = self.value.map_or(0, |(_, start)| start);
         Cut { parameter: key_before(&self.text[..start]), limit: self.limits.max_value_tokens }
+    }
+
+    /// Whether the model's tokenizer would divide the last chosen token and these after it otherwise.
+    fn is_divided<B: Backend<Gate = G>>(&self, backend: &B, forced: &[TokenId]) -> bool {
+        let is_after_choice = self.generation.n_free > 0 && !forced.is_empty();
+        let Some(chosen) = self.pending.last().filter(|_| is_after_choice) else { return false };
+        let tokens: Vec<TokenId> = std::iter::once(chosen).chain(forced).copied().collect();
+        let bytes: Vec<u8> =
+            tokens.iter().flat_map(|token| backend.vocab().bytes(*token)).copied().collect();
+        plain_tokens(backend, &bytes).is_some_and(|canonical| canonical != tokens)
     }
 
     fn count_forced(&mut self, n: usize) {

@@ -245,6 +245,7 @@ fn options(config: &RunConfig) -> LoadOptions {
             sampling,
             seed: config.seed,
             n_parallel: config.parallel.unwrap_or(load::DEFAULT_PARALLEL),
+            forcing: true,
         },
         prefix_cache: config.prefix_cache.clone(),
     }

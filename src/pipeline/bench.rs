@@ -263,6 +263,7 @@ fn measure(config: &BenchConfig) -> anyhow::Result<RunResult> {
             sampling: Sampling::Greedy,
             seed: 0,
             n_parallel: config.parallel.unwrap_or(load::DEFAULT_PARALLEL),
+            forcing: true,
         },
         prefix_cache: config.prefix_cache.clone(),
     };

@@ -106,6 +106,51 @@ fn a_value_that_is_cut_and_a_function_that_cannot_be_called_are_told() {
     );
 }
 
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn the_bench_measures_what_it_says_and_makes_what_is_missing() {
+    let folder = folder();
+    let label = r#""name": "fn_add_numbers", "parameters": {"a": 2, "b": 3}"#;
+    let prompts = format!(r#"[{{"prompt": "What is the sum of 2 and 3?", {label}}}]"#);
+    fs::write(folder.path().join("prompts.json"), prompts).unwrap();
+    let source = root().join("models").join(format!("{SMOLLM2}.gguf"));
+    fs::create_dir(folder.path().join("models")).unwrap();
+    fs::copy(&source, folder.path().join("models/small.gguf")).unwrap();
+    let files = "--json r.json --csv r.csv --plot r.svg";
+    let mut command = callme(folder.path());
+    command.args("bench --models-dir models --models models/small.gguf".split(' '));
+    command.args("--quantize Q8_0 --repeat 1 --threads 1 --prompts_config short.json".split(' '));
+    command.args("--functions_definition functions.json --input prompts.json".split(' '));
+    let found = command.args(files.split(' ')).output().unwrap();
+    let stderr = String::from_utf8_lossy(&found.stderr);
+    assert_eq!(found.status.code(), Some(0), "{stderr}");
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&read("r.json")).unwrap();
+    let table = String::from_utf8(found.stdout).unwrap();
+    let models = report["models"].as_array().unwrap();
+    assert_eq!(models.len(), 2, "{report}");
+    for (model, name) in models.iter().zip(["small", "small-q8_0"]) {
+        assert_eq!(model["model"], name);
+        let size = fs::metadata(folder.path().join(format!("models/{name}.gguf"))).unwrap().len();
+        assert_eq!(model["file_bytes"], size);
+        assert_eq!(model["score"], 1.0, "this model knows this sum");
+        let run = &model["runs"][0];
+        let figure = |key: &str| run[key].as_f64().unwrap();
+        let calls = figure("calls_per_s") * figure("wall_s");
+        assert!((calls - 1.0).abs() < 1e-6, "{run}");
+        let rate = figure("n_rows") / figure("wall_s") / figure("prompt_tokens_per_s");
+        assert!((rate - figure("reference_share")).abs() < 1e-6, "{run}");
+        assert!(figure("first_call_s") >= figure("load_s"), "{run}");
+        assert!(figure("generation_tokens_per_s") > 1.0, "{run}");
+        assert!(table.lines().any(|line| line.starts_with(&format!("{name} "))), "{table}");
+    }
+    assert_eq!(models[1]["agreement"], 1.0);
+    let types = models[1]["tensor_types"].to_string();
+    assert!(types.contains("Q8_0") && !types.contains("Q4_1"), "{types}");
+    assert_eq!(read("r.csv").lines().count(), 3);
+    assert!(read("r.svg").contains("small-q8_0"));
+}
+
 /// Sends a signal once the first prompt is answered, while the second, a long one, is being read.
 fn interrupted(folder: &Path, signal: &str) -> (Output, Duration) {
     let long = "one more ".repeat(2500);

@@ -70,3 +70,8 @@ if stale "$out/tiny-gemma3.gguf" tiny.py; then
     fi
     echo "models/test/tiny-gemma3.gguf: random weights, Gemma's vocabulary, a sliding window of 64 tokens"
 fi
+
+if stale "$out/tiny-mamba.gguf" tiny.py; then
+    python3 "$here/tiny.py" mamba "$standin" "$out/tiny-mamba.gguf"
+    echo "models/test/tiny-mamba.gguf: random weights, the stand-in's vocabulary, a recurrent state in place of cells"
+fi

@@ -3,6 +3,7 @@
 
 Usage: tiny.py qwen3 VOCABULARY OUT.gguf
        tiny.py gemma3 VOCABULARY OUT.gguf [tokenizer_config.json]
+       tiny.py mamba VOCABULARY OUT.gguf
 
 VOCABULARY is a GGUF, or a folder with Hugging Face's tokenizer.json and tokenizer_config.json
 (byte-level BPE only). The third file of gemma3 gives the chat template that a base model lacks.
@@ -19,7 +20,8 @@ import numpy as np  # noqa: E402
 from gguf import GGUFReader, GGUFValueType, GGUFWriter, TokenType  # noqa: E402
 
 N_EMBD, N_FF, N_HEAD, N_HEAD_KV, N_HEAD_DIM = 64, 128, 2, 1, 32
-N_LAYER = {"qwen3": 2, "gemma3": 7}  # gemma3: every sixth layer sees the whole text, the others a window.
+N_LAYER = {"qwen3": 2, "gemma3": 7, "mamba": 2}  # gemma3: every sixth layer sees all, the others a window.
+N_STATE, N_CONV, RANK = 16, 4, 4  # Of mamba, whose layers are twice as wide inside as outside.
 WINDOW = 64
 QWEN3_ROWS = 151_936  # Qwen3's embedding has more rows than its tokenizer has tokens.
 
@@ -116,6 +118,47 @@ def add_network(writer: GGUFWriter, arch: str, n_vocab: int) -> None:
             norm(f"{block}.post_ffw_norm", N_EMBD)
 
 
+def add_mamba(writer: GGUFWriter, n_vocab: int) -> None:
+    """The same of src/models/mamba.cpp, whose state has no cells: it can be kept or lost as a whole only."""
+    inner = 2 * N_EMBD
+    writer.add_context_length(32_768)
+    writer.add_embedding_length(N_EMBD)
+    writer.add_block_count(N_LAYER["mamba"])
+    writer.add_feed_forward_length(0)
+    writer.add_head_count(0)
+    writer.add_ssm_conv_kernel(N_CONV)
+    writer.add_ssm_inner_size(inner)
+    writer.add_ssm_state_size(N_STATE)
+    writer.add_ssm_time_step_rank(RANK)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_file_type(0)
+
+    random = np.random.default_rng(20_260_101)
+
+    def matrix(name: str, rows: int, columns: int, scale: float = 1.0) -> None:
+        weights = random.standard_normal((rows, columns), dtype=np.float32) * scale / columns**0.5
+        writer.add_tensor(name, weights)
+
+    def vector(name: str, size: int, value: float) -> None:
+        writer.add_tensor(name, np.full(size, value, dtype=np.float32))
+
+    matrix("token_embd.weight", n_vocab, N_EMBD)
+    vector("output_norm.weight", N_EMBD, 1.0)
+    for i in range(N_LAYER["mamba"]):
+        block = f"blk.{i}"
+        vector(f"{block}.attn_norm.weight", N_EMBD, 1.0)
+        matrix(f"{block}.ssm_in.weight", 2 * inner, N_EMBD)
+        matrix(f"{block}.ssm_conv1d.weight", inner, N_CONV)
+        vector(f"{block}.ssm_conv1d.bias", inner, 0.0)
+        matrix(f"{block}.ssm_x.weight", RANK + 2 * N_STATE, inner)
+        matrix(f"{block}.ssm_dt.weight", inner, RANK)
+        vector(f"{block}.ssm_dt.bias", inner, -2.0)
+        # Each state fades at a pace of its own.
+        writer.add_tensor(f"{block}.ssm_a", -np.tile(np.arange(1, N_STATE + 1, dtype=np.float32), (inner, 1)))
+        vector(f"{block}.ssm_d", inner, 1.0)
+        matrix(f"{block}.ssm_out.weight", N_EMBD, inner, 3.0)
+
+
 def main(arch: str, vocabulary: Path, target: Path, template: Path | None) -> None:
     partial = target.with_name(target.name + ".part")
     writer = GGUFWriter(partial, arch)
@@ -123,7 +166,10 @@ def main(arch: str, vocabulary: Path, target: Path, template: Path | None) -> No
     n_vocab = (add_tokenizer if vocabulary.is_dir() else copy_tokenizer)(writer, vocabulary)
     if template:
         writer.add_chat_template(json.loads(template.read_text("utf-8"))["chat_template"])
-    add_network(writer, arch, n_vocab)
+    if arch == "mamba":
+        add_mamba(writer, n_vocab)
+    else:
+        add_network(writer, arch, n_vocab)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -102,7 +102,9 @@ impl Rewrite {
                     *expr = once;
                 } else if repeat.max().is_none() && may_be_empty(inner, &self.nullable) {
                     let inner = std::mem::replace(&mut **inner, Expr::nothing());
-                    *expr = self.some(inner).map_or(Expr::nothing(), Expr::any_times);
+                    *expr = self
+                        .some(inner)
+                        .map_or(Expr::nothing(), |some| repeated(some, Repeat::ANY));
                 }
             }
         }
@@ -137,8 +139,7 @@ impl Rewrite {
                     Some(1) => Some(inner),
                     max => {
                         // A bound that was legal is so from 1 too.
-                        let repeat = Repeat::new(1, max).unwrap_or(Repeat::SOME);
-                        Some(Expr::Repeat(Box::new(inner), repeat))
+                        Some(repeated(inner, Repeat::new(1, max).unwrap_or(Repeat::SOME)))
                     }
                 }
             }
@@ -192,6 +193,10 @@ impl Rewrite {
             }
         }
     }
+}
+
+fn repeated(mut inner: Expr, repeat: Repeat) -> Expr {
+    repeated_once(&mut inner, repeat).unwrap_or_else(|| Expr::Repeat(Box::new(inner), repeat))
 }
 
 /// A repetition without end of another as one of them: `("a"+)+` has the texts of `"a"+`, each in one way.

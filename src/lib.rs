@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`bench`] measures how fast that is, [`eval`] how often it is right.
+//! [`mod@bench`] measures how fast that is, [`eval`] how often it is right.
 //!
 //! The modules stand in reading order, and each uses only those above it.
 //!

@@ -14,7 +14,7 @@ mod eval;
 use anyhow::{Context, anyhow, ensure};
 
 use crate::cli::GrammarFormat;
-use crate::config::{AskConfig, GrammarConfig, Job, ModelJob, RunConfig, Source};
+use crate::config::{GrammarConfig, Job, ModelJob, RunConfig, Source};
 use crate::definitions::{self, FunctionDef};
 use crate::grammar::lower::{self, Options, Unsupported};
 use crate::grammar::{GrammarError, document, draw, print};
@@ -183,7 +183,7 @@ struct Run {
 impl Run {
     fn answer(
         &mut self,
-        _: &AskConfig,
+        _: &crate::config::AskConfig,
         _: (&Source, &[FunctionDef]),
         _: &[input::Request],
     ) -> anyhow::Result<Ended> {

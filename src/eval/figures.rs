@@ -38,7 +38,10 @@ impl Tally {
     #[must_use]
     pub fn interval(self) -> [f64; 2] {
         const Z: f64 = 1.959_963_984_540_054;
-        let (p, n) = (self.share(), f64::from(self.n.max(1)));
+        if self.n == 0 {
+            return [0.0, 1.0];
+        }
+        let (p, n) = (self.share(), f64::from(self.n));
         let middle = p + Z * Z / (2.0 * n);
         let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
         let scale = 1.0 + Z * Z / n;
@@ -334,6 +337,7 @@ mod tests {
     fn the_interval_is_wilsons() {
         // By hand: 0 of 10 has z² / (n + z²) above, 8 of 10 is the textbook's 0.490 to 0.943.
         for (n_right, n, [low, high]) in [
+            (0, 0, [0.0, 1.0]),
             (0, 10, [0.0, 0.2775]),
             (8, 10, [0.4902, 0.9433]),
             (10, 10, [0.7225, 1.0]),

@@ -46,7 +46,7 @@ Prints to stdout, by category and in all, how many cases are right and the 95 %
 interval of the share (Wilson); then why the others are wrong, the most frequent
 reason first; with -v each of them. A case is right by the rules of the Berkeley
 function-calling leaderboard; a prompt of the exercise, where its parameters
-are. For these, function, result and parameters are counted besides.
+are. For these, function and parameters are counted besides.
 
 Exit status: 0 scored, 1 scored, but some prompts failed or were cut at a limit,
 2 it could not run, 130 or 143 interrupted; what was finished is kept";
@@ -437,9 +437,8 @@ pub struct EvalArgs {
     /// How much like the label a call must be: strict or lenient
     ///
     /// lenient takes 1 for 1.0 and compares strings without blanks, marks and
-    /// case at any depth, and gives several calls to answers in the best way;
-    /// a prompt of the exercise is right where the result is. Figures of
-    /// others are strict.
+    /// case at any depth, and gives several calls to answers in the best way.
+    /// Figures of others are strict.
     /// [default: strict]
     #[arg(
         long,

@@ -2,7 +2,7 @@
 //!
 //! A case is labelled in one of two ways, each with rules of its own: by [`Expected::Calls`], judged as
 //! the Berkeley function-calling leaderboard does it, or by [`Expected::Exercise`], judged by the
-//! parameters and by what the call gives.
+//! parameters.
 //!
 //! ```
 //! use call_me_maybe::eval::{Call, Prediction, Scoring, cases, score};
@@ -73,7 +73,7 @@ pub enum Scoring {
     #[default]
     Strict,
     /// `1` is `1.0` and strings are compared loosely at any depth, calls are given to answers in the best way;
-    /// of the exercise, an equal result.
+    /// of the exercise, parameters whose numbers are equal by value.
     Lenient,
 }
 

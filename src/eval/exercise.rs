@@ -1,18 +1,13 @@
-//! A call and the label of one of the exercise's prompts in; function, parameters and result, right or not, out.
-//!
-//! The result is what the exercise's own functions give for the call. Three of its five functions give the same
-//! for different parameters; they are run here. This is the only place of the program that knows them, and it
-//! knows them to grade: no prompt and no choice of a model comes near it.
+//! A call and the label of one of the exercise's prompts in; function and parameters, right or not, out.
 //!
 //! **Invariant:** a declared `number` is written with a fraction or an exponent, an `integer` without, or the call
 //! is wrong.
 
-use fancy_regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::berkeley::called;
-use super::equality::{is_identical, kind};
+use super::equality::{is_equal, is_identical, kind};
 use super::{Call, Miss, Reason, Scoring};
 use crate::definitions::FunctionDef;
 
@@ -21,7 +16,7 @@ use crate::definitions::FunctionDef;
 pub struct Label {
     /// The function.
     pub name: String,
-    /// Right parameters; the first give the right result.
+    /// Right parameters.
     pub parameters: Vec<Value>,
 }
 
@@ -30,10 +25,8 @@ pub struct Label {
 pub struct Grade {
     /// The function, and arguments of its own names and types.
     pub function: bool,
-    /// What the call gives.
-    pub result: bool,
     /// The parameters.
-    pub strict: bool,
+    pub parameters: bool,
 }
 
 pub(super) fn grade(
@@ -46,13 +39,9 @@ pub(super) fn grade(
         Ok(call) => call,
         Err(miss) => return (Grade::default(), Err(miss)),
     };
-    let strict = label.parameters.iter().any(|right| is_identical(right, &call.parameters));
-    let result = || {
-        let wanted = result(&label.name, label.parameters.first()?)?;
-        Some(is_identical(&result(&call.name, &call.parameters)?, &wanted))
-    };
-    let grade = Grade { function: true, strict, result: strict || result().unwrap_or(false) };
-    let is_right = if scoring == Scoring::Strict { grade.strict } else { grade.result };
+    let is_same = if scoring == Scoring::Strict { is_identical } else { is_equal };
+    let is_right = label.parameters.iter().any(|right| is_same(right, &call.parameters));
+    let grade = Grade { function: true, parameters: is_right };
     let detail = || {
         let wanted = label.parameters.first().map_or(String::new(), Value::to_string);
         format!("{}, expected {wanted}", call.parameters)
@@ -98,189 +87,35 @@ fn function<'a>(
     Ok(call)
 }
 
-/// What a function gives, where it gives the same for different parameters.
-fn result(name: &str, parameters: &Value) -> Option<Value> {
-    let text = |name| parameters.get(name)?.as_str();
-    match (name, parameters.as_object()?.len()) {
-        ("fn_add_numbers", 2) => sum(parameters.get("a")?, parameters.get("b")?),
-        ("fn_get_square_root", 1) => {
-            let root = double(parameters.get("a")?)?.sqrt();
-            Number::from_f64(root).map(Value::Number)
-        }
-        ("fn_substitute_string_with_regex", 3) => {
-            substitute(text("regex")?, text("replacement")?, text("source_string")?)
-                .map(Value::from)
-        }
-        _ => None,
-    }
-}
-
-fn double(value: &Value) -> Option<f64> {
-    value.as_number()?.as_str().parse().ok()
-}
-
-fn sum(a: &Value, b: &Value) -> Option<Value> {
-    let sum = if kind(a) == "integer" && kind(b) == "integer" {
-        let integer = |value: &Value| value.as_number()?.as_str().parse::<i128>().ok();
-        Number::from_i128(integer(a)?.checked_add(integer(b)?)?)
-    } else {
-        Number::from_f64(double(a)? + double(b)?)
-    };
-    sum.map(Value::Number)
-}
-
-/// Python's `re.sub`; `None` where Python would raise, or this engine gives up.
-fn substitute(pattern: &str, replacement: &str, source: &str) -> Option<String> {
-    let regex = Regex::new(&from_python(pattern)?).ok()?;
-    let (mut out, mut copied, mut at) = (String::new(), 0, 0);
-    while at <= source.len() {
-        let Some(captures) = regex.captures_from_pos(source, at).ok()? else { break };
-        let found = captures.get(0)?;
-        out.push_str(&source[copied..found.start()]);
-        out.push_str(&expand(replacement, &captures, &regex)?);
-        copied = found.end();
-        // An empty match may touch the match before it, and is not found again.
-        let next = source[copied..].chars().next().map_or(1, char::len_utf8);
-        at = if found.start() == found.end() { copied + next } else { copied };
-    }
-    out.push_str(&source[copied..]);
-    Some(out)
-}
-
-/// A pattern of Python's in this engine's spelling; `None` where Python refuses it.
-fn from_python(pattern: &str) -> Option<String> {
-    let (mut out, mut in_class) = (String::new(), false);
-    let mut rest = pattern.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '\\' => match rest.next()? {
-                'Z' if !in_class => out.push_str(r"\z"),
-                'b' if in_class => out.push_str(r"\x08"),
-                letter
-                    if letter.is_ascii_alphabetic() && !"AbBdDsSwWafnrtvxuU".contains(letter) =>
-                {
-                    return None;
-                }
-                other => out.extend(['\\', other]),
-            },
-            // What would be set operations is plain text to Python.
-            '[' | '&' | '~' if in_class => out.extend(['\\', c]),
-            '[' => {
-                in_class = true;
-                out.push('[');
-                out.extend(rest.next_if_eq(&'^'));
-                out.extend(rest.next_if_eq(&']').map(|_| r"\]"));
-            }
-            ']' => {
-                in_class = false;
-                out.push(']');
-            }
-            // Also before a line end that ends the text.
-            '$' if !in_class => out.push_str(r"(?:$|(?=\n\z))"),
-            _ => out.push(c),
-        }
-    }
-    Some(out)
-}
-
-/// A replacement with its references to groups and its escapes resolved, as Python does.
-fn expand(template: &str, captures: &Captures<'_, str>, regex: &Regex) -> Option<String> {
-    let mut out = String::new();
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('\\') {
-        out.push_str(before);
-        let escaped = after.chars().next()?;
-        rest = &after[escaped.len_utf8()..];
-        let group = match escaped {
-            '1'..='9' => {
-                let n = after.bytes().take(2).take_while(u8::is_ascii_digit).count();
-                rest = &after[n..];
-                after[..n].parse().ok()?
-            }
-            'g' => {
-                let (name, after) = rest.strip_prefix('<')?.split_once('>')?;
-                rest = after;
-                let named = || regex.capture_names().position(|known| known == Some(name));
-                name.parse().ok().or_else(named)?
-            }
-            other => {
-                match other {
-                    'n' => out.push('\n'),
-                    't' => out.push('\t'),
-                    'r' => out.push('\r'),
-                    '\\' => out.push('\\'),
-                    // The others are control characters, or errors.
-                    _ if other.is_ascii_alphanumeric() => return None,
-                    _ => out.extend(['\\', other]),
-                }
-                continue;
-            }
-        };
-        if group >= captures.len() {
-            return None;
-        }
-        out.push_str(captures.get(group).map_or("", |found| found.as_str()));
-    }
-    out.push_str(rest);
-    Some(out)
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
-    #[test]
-    fn texts_are_substituted_as_python_does() {
-        for (pattern, replacement, source, expected) in [
-            (r"\d+", "N", "1 and 22", Some("N and N")),
-            ("x*", "-", "abxd", Some("-a-b--d-")),
-            ("", "-", "é", Some("-é-")),
-            (r"(\w)(?P<two>\w)", r"\2\g<1>\g<two>\\", "abc", Some(r"bab\c")),
-            (r"(a)|b", r"[\1]", "ab", Some("[a][]")),
-            (r"(\w)\1", "", "aab", Some("b")),
-            (r"b$", "$1", "b\n", Some("$1\n")),
-            (r"b\Z", "", "b\n", Some("b\n")),
-            ("[]a[&&]", "_", "]&x[", Some("__x_")),
-            ("(?<=a)b(?!c)", "_", "abab", Some("a_a_")),
-            (r"\p{L}", "_", "a", None),
-            ("(", "_", "a", None),
-            ("a", r"\2", "a", None),
-            ("a", r"\q", "a", None),
-        ] {
-            let found = substitute(pattern, replacement, source);
-            assert_eq!(found.as_deref(), expected, "{pattern} {replacement} {source}");
-        }
-    }
-
     #[track_caller]
     fn check(call: &str, expected: &str) {
         let functions = crate::definitions::parse(
-            br#"[{"name": "fn_add_numbers", "parameters": {"a": {"type": "number"}, "b": {"type": "number"}}}]"#,
+            br#"[{"name": "add", "parameters": {"a": {"type": "number"}, "b": {"type": "number"}}}]"#,
         );
         let right = serde_json::json!({"a": 2.0, "b": 3.0});
-        let label = Label { name: "fn_add_numbers".to_owned(), parameters: vec![right] };
+        let label = Label { name: "add".to_owned(), parameters: vec![right] };
         let call: Call = serde_json::from_str(call).unwrap();
         let (grade, verdict) =
             super::grade(&label, Some(&[call]), &functions.unwrap(), Scoring::Lenient);
         let reason = verdict.err().map_or("right", |miss| miss.reason.name());
-        let Grade { function, result, strict } = grade;
-        let found = [function, result, strict].map(|is| if is { '+' } else { '-' });
+        let found = [grade.function, grade.parameters].map(|is| if is { '+' } else { '-' });
         assert_eq!(format!("{} {reason}", String::from_iter(found)), expected);
     }
 
     #[test]
-    fn a_call_is_graded_by_function_result_and_parameters() {
-        let call = |parameters: &str| {
-            format!(r#"{{"name": "fn_add_numbers", "parameters": {parameters}}}"#)
-        };
-        check(&call(r#"{"b": 3.0, "a": 2e0}"#), "+++ right");
-        check(&call(r#"{"a": 1.0, "b": 4.0}"#), "++- right");
-        check(&call(r#"{"a": 1.0, "b": 3.0}"#), "+-- wrong_value");
-        check(&call(r#"{"a": 2, "b": 3.0}"#), "--- wrong_type");
-        check(&call(r#"{"a": 2.0}"#), "--- missing_required");
-        check(&call(r#"{"a": 2.0, "b": 3.0, "c": 0.0}"#), "--- unexpected_argument");
-        check(&call("[]"), "--- bad_arguments");
-        check(r#"{"name": "other", "parameters": {}}"#, "--- wrong_function");
+    fn a_call_is_graded_by_function_and_parameters() {
+        let call = |parameters: &str| format!(r#"{{"name": "add", "parameters": {parameters}}}"#);
+        check(&call(r#"{"b": 3.0, "a": 2e0}"#), "++ right");
+        check(&call(r#"{"a": 1.0, "b": 3.0}"#), "+- wrong_value");
+        check(&call(r#"{"a": 2, "b": 3.0}"#), "-- wrong_type");
+        check(&call(r#"{"a": 2.0}"#), "-- missing_required");
+        check(&call(r#"{"a": 2.0, "b": 3.0, "c": 0.0}"#), "-- unexpected_argument");
+        check(&call("[]"), "-- bad_arguments");
+        check(r#"{"name": "other", "parameters": {}}"#, "-- wrong_function");
     }
 }

@@ -61,7 +61,7 @@ pub struct Category {
     pub share: f64,
     /// The 95 % interval of the share.
     pub interval: [f64; 2],
-    /// Of the exercise's prompts, how many have the right function, result and parameters.
+    /// Of the exercise's prompts, how many have the right function and parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grades: Option<Grades>,
 }
@@ -71,8 +71,7 @@ pub struct Category {
 #[expect(missing_docs, reason = "they are those of `Grade`")]
 pub struct Grades {
     pub function: Tally,
-    pub result: Tally,
-    pub strict: Tally,
+    pub parameters: Tally,
 }
 
 impl Category {
@@ -82,8 +81,7 @@ impl Category {
         let tally = |of: fn(Grade) -> bool| Tally::of(grades().map(of));
         let grades = Grades {
             function: tally(|grade| grade.function),
-            result: tally(|grade| grade.result),
-            strict: tally(|grade| grade.strict),
+            parameters: tally(|grade| grade.parameters),
         };
         let grades = (grades.function.n > 0).then_some(grades);
         Self {
@@ -158,14 +156,14 @@ impl Summary {
             );
         }
         if rows().any(|one| one.grades.is_some()) {
-            let _ = writeln!(text, "\n{:width$}  function     result     strict", "category");
+            let _ = writeln!(text, "\n{:width$}  function  parameters", "category");
         }
         for Category { name, grades, .. } in rows() {
-            let Some(Grades { function, result, strict }) = grades else { continue };
+            let Some(Grades { function, parameters }) = grades else { continue };
             let cell = |tally: &Tally| format!("{}/{}", tally.n_right, tally.n);
-            let [function, result, strict] = [function, result, strict].map(cell);
+            let [function, parameters] = [function, parameters].map(cell);
             let name = escape(name);
-            let _ = writeln!(text, "{name:width$}  {function:>8}  {result:>9}  {strict:>9}");
+            let _ = writeln!(text, "{name:width$}  {function:>8}  {parameters:>10}");
         }
         if !self.reasons.is_empty() {
             let _ = writeln!(text, "\n{:>7}  reason", "wrong");

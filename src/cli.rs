@@ -17,6 +17,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use crate::eval::Scoring;
+
 const EXIT_STATUS: &str = "\
 Exit status:
   0    every prompt has its result (also when stdout was closed by its reader)
@@ -39,6 +41,16 @@ reads a prompt; forced, the tokens that the grammar left no choice about.
 
 Exit status: 0 measured, 2 it could not run";
 
+const EVAL_HELP: &str = "\
+Prints to stdout, by category and in all, how many cases are right and the 95 %
+interval of the share (Wilson); then why the others are wrong, the most frequent
+reason first; with -v each of them. A case is right by the rules of the Berkeley
+function-calling leaderboard; a prompt of the exercise, where its parameters
+are. For these, function and parameters are counted besides.
+
+Exit status: 0 scored, 1 scored, but some prompts failed or were cut at a limit,
+2 it could not run, 130 or 143 interrupted; what was finished is kept";
+
 const EXAMPLES: &str = "\
 Examples:
   callme
@@ -53,6 +65,8 @@ Examples:
         are these legal calls of the functions?
   callme bench --models qwen3-0.6b-q8_0 --quantize Q4_0 --plot chart.svg
         how fast, how large, how right: two quantizations compared
+  callme eval --cases labelled.jsonl --compare data/output/eval-before.json
+        how many calls are right, and what changed since an earlier run
   callme model fetch
         the default model, once; a run itself never touches the network";
 
@@ -216,6 +230,14 @@ pub struct RunArgs {
     )]
     pub emit_grammar: Option<GrammarFormat>,
 
+    /// The model and how it decodes.
+    #[command(flatten)]
+    pub ask: AskArgs,
+}
+
+/// The flags of whatever asks a model: which one, and how it decodes.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+pub struct AskArgs {
     /// Leave what has no grammar to the validator
     ///
     /// Without it a function whose schema asserts such a thing cannot be
@@ -329,7 +351,7 @@ pub enum GrammarFormat {
 }
 
 /// The jobs beside the run.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+#[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Command {
     /// List, fetch or locate models
     #[command(subcommand)]
@@ -338,6 +360,98 @@ pub enum Command {
     Check(CheckArgs),
     /// Measure and compare models and quantizations
     Bench(BenchArgs),
+    /// Score the calls for labelled cases, and compare runs
+    Eval(EvalArgs),
+}
+
+/// What is scored.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(after_help = EVAL_HELP)]
+pub struct EvalArgs {
+    /// Labelled cases, JSON or JSON lines (- is stdin); may be repeated
+    ///
+    /// {"id", "category", "prompt", "functions", "expected"}, where expected is
+    /// [{FUNCTION: {PARAMETER: [RIGHT VALUES]}}], "" among the values meaning
+    /// that it may be left out, or a call {"name", "arguments"}; or {"prompt",
+    /// "name", "parameters", "accept"}, the exercise's, over the functions of
+    /// --functions_definition. Of cases with the same id the first counts.
+    #[arg(
+        long,
+        value_name = "FILE",
+        required = true,
+        help_heading = "Files",
+        verbatim_doc_comment
+    )]
+    pub cases: Vec<PathBuf>,
+
+    /// Function definitions of the cases that have none (- is stdin)
+    ///
+    /// [default: data/input/functions_definition.json]
+    #[arg(
+        long = "functions_definition",
+        alias = "functions-definition",
+        value_name = "FILE",
+        help_heading = "Files",
+        verbatim_doc_comment
+    )]
+    pub functions_definition: Option<PathBuf>,
+
+    /// How the model is asked: system text, examples, limits
+    ///
+    /// [default: config/prompts.json]
+    #[arg(
+        long = "prompts_config",
+        alias = "prompts-config",
+        value_name = "FILE",
+        help_heading = "Files",
+        verbatim_doc_comment
+    )]
+    pub prompts_config: Option<PathBuf>,
+
+    /// Score the calls of FILE; no model runs (- is stdin)
+    ///
+    /// {"id", "calls": [{"name", "arguments"}]}, or records of a run, or what
+    /// eval wrote. Records without "id" are taken in the order of the cases. A
+    /// record with "error" and without a call is no answer; no call without an
+    /// error says that no function fits.
+    /// [default: none]
+    #[arg(long, value_name = "FILE", help_heading = "Files", verbatim_doc_comment)]
+    pub predictions: Option<PathBuf>,
+
+    /// The JSON file for every record and the figures; must not exist
+    ///
+    /// Nothing is ever written over an earlier run.
+    /// [default: data/output/eval-TIME.json, UTC]
+    #[arg(long, value_name = "FILE", help_heading = "Files", verbatim_doc_comment)]
+    pub output: Option<PathBuf>,
+
+    /// Compare with the file of an earlier run, case by case
+    ///
+    /// Names the cases that were fixed and those that were broken, with the p
+    /// value of a two-sided sign test: how likely so uneven a split were by
+    /// chance.
+    /// [default: none]
+    #[arg(long, value_name = "FILE", help_heading = "Files", verbatim_doc_comment)]
+    pub compare: Option<PathBuf>,
+
+    /// How much like the label a call must be: strict or lenient
+    ///
+    /// lenient takes 1 for 1.0 and compares strings without blanks, marks and
+    /// case at any depth, and gives several calls to answers in the best way.
+    /// Figures of others are strict.
+    /// [default: strict]
+    #[arg(
+        long,
+        value_name = "HOW",
+        help_heading = "Scoring",
+        hide_possible_values = true,
+        verbatim_doc_comment
+    )]
+    pub scoring: Option<Scoring>,
+
+    /// The model and how it decodes.
+    #[command(flatten)]
+    pub ask: AskArgs,
 }
 
 /// What is measured.

@@ -9,7 +9,10 @@ mod source;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Args, BenchArgs, CheckArgs, Command, GrammarFormat, ModelCommand, RunArgs};
+use crate::cli::{
+    Args, AskArgs, BenchArgs, CheckArgs, Command, EvalArgs, GrammarFormat, ModelCommand, RunArgs,
+};
+use crate::eval::Scoring;
 use crate::output::Target;
 use crate::prefix_cache::PrefixCache;
 use crate::prompt::config::{self as prompts, PromptsConfig};
@@ -38,6 +41,36 @@ pub enum Job {
     Model(ModelJob),
     /// Models to measure.
     Bench(Box<BenchConfig>),
+    /// Labelled cases to score.
+    Eval(Box<EvalConfig>),
+}
+
+/// Labelled cases to score.
+#[derive(Debug)]
+pub struct EvalConfig {
+    /// The cases; at least one file.
+    pub cases: Vec<Source>,
+    /// The functions of the cases that carry none of their own.
+    pub functions: Source,
+    /// Where calls come from.
+    pub calls: CallsFrom,
+    /// The file to write, which must not exist; else a new one.
+    pub output: Option<PathBuf>,
+    /// The file of an earlier run.
+    pub compare: Option<Source>,
+    /// How much like the label a call must be.
+    pub scoring: Scoring,
+    /// How much is told.
+    pub verbosity: Verbosity,
+}
+
+/// Where the calls that are scored come from.
+#[derive(Debug)]
+pub enum CallsFrom {
+    /// A model makes them.
+    Model(Box<AskConfig>),
+    /// They are there.
+    Predictions(Source),
 }
 
 /// Models to measure, and with what.
@@ -122,6 +155,15 @@ pub struct RunConfig {
     pub input: Source,
     /// Where the calls go.
     pub output: Target,
+    /// The model, and how it is asked.
+    pub ask: AskConfig,
+    /// How much is told on stderr.
+    pub verbosity: Verbosity,
+}
+
+/// A model, and how it is asked.
+#[derive(Debug)]
+pub struct AskConfig {
     /// How the model is asked.
     pub prompts: PromptsConfig,
     /// The model: a name of the catalogue, a path, or `auto`.
@@ -142,8 +184,6 @@ pub struct RunConfig {
     pub seed: u64,
     /// Whether what no grammar can express is left to the validator.
     pub lenient: bool,
-    /// How much is told on stderr.
-    pub verbosity: Verbosity,
 }
 
 /// A grammar to print.
@@ -219,6 +259,14 @@ pub enum ConfigError {
         /// The flag of the file.
         flag: &'static str,
     },
+    /// Scoring what is there, and flags that only a model heeds.
+    #[error(
+        "with --predictions no model runs, so flags of the model and --prompts_config say nothing; leave them out"
+    )]
+    ModelFlagsWithPredictions,
+    /// Two jobs of one flag: the tables are on stdout.
+    #[error("--output -: the tables go to stdout; name a file")]
+    OutputIsStdout,
     /// The prompt configuration that was asked for cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -240,10 +288,14 @@ pub fn job(args: Args) -> Result<Job, ConfigError> {
                 Command::Model(_) => "model",
                 Command::Check(_) => "check",
                 Command::Bench(_) => "bench",
+                Command::Eval(_) => "eval",
             }))
         }
         Some(Command::Bench(args)) => {
             Ok(Job::Bench(Box::new(bench_config(args, models_dir, verbosity)?)))
+        }
+        Some(Command::Eval(args)) => {
+            Ok(Job::Eval(Box::new(eval_config(args, models_dir, verbosity)?)))
         }
         Some(Command::Check(args)) => check_config(args, models_dir, verbosity).map(Job::Check),
         Some(Command::Model(command)) => Ok(Job::Model(match command {
@@ -278,7 +330,7 @@ fn emit_grammar(run: RunArgs, format: GrammarFormat) -> GrammarConfig {
         tracing::warn!("the grammar goes to stdout; --output is not used");
     }
     let functions = functions(run.functions_definition);
-    GrammarConfig { functions, format, lenient: run.lenient }
+    GrammarConfig { functions, format, lenient: run.ask.lenient }
 }
 
 fn check_config(
@@ -301,9 +353,7 @@ fn check_config(
     };
     let (Against::Grammar { grammar: other, .. } | Against::Functions { functions: other, .. }) =
         &against;
-    if texts.is_stdin() && other.is_stdin() {
-        return Err(ConfigError::StdinTwice { first: other.flag(), second: texts.flag() });
-    }
+    check_stdin([other, &texts])?;
     Ok(CheckConfig { texts, against, verbosity })
 }
 
@@ -325,32 +375,36 @@ fn run_config(
         None => Target::Path(PathBuf::from(OUTPUT)),
     };
     check([&functions, &input, &prompts], &output)?;
-    let prompts = prompts_config(&prompts)?;
+    Ok(RunConfig { functions, input, output, ask: ask(run.ask, &prompts, models_dir)?, verbosity })
+}
+
+fn ask(
+    args: AskArgs,
+    prompts: &Source,
+    models_dir: Option<PathBuf>,
+) -> Result<AskConfig, ConfigError> {
+    let prompts = prompts_config(prompts)?;
     if let Some(dir) = models_dir.as_ref().filter(|dir| !dir.is_dir()) {
         // Another folder may have the model, or one of another name that nobody wanted.
         tracing::warn!(path = %dir.display(), "--models-dir names no folder");
     }
     let limits = &prompts.limits;
-    let max_value_tokens = run.max_value_tokens.map_or(limits.max_value_tokens, NonZeroU32::get);
-    Ok(RunConfig {
-        functions,
-        input,
-        output,
-        model: run.model.unwrap_or_else(|| prompts.model.clone()),
+    let max_value_tokens = args.max_value_tokens.map_or(limits.max_value_tokens, NonZeroU32::get);
+    Ok(AskConfig {
+        model: args.model.unwrap_or_else(|| prompts.model.clone()),
         prompts,
         models_dir,
-        threads: run.threads,
-        parallel: run.parallel,
-        prefix_cache: match run.prefix_cache {
-            _ if run.no_prefix_cache => None,
+        threads: args.threads,
+        parallel: args.parallel,
+        prefix_cache: match args.prefix_cache {
+            _ if args.no_prefix_cache => None,
             Some(dir) => Some(dir),
             None => PrefixCache::user_dir(),
         },
         max_value_tokens,
-        temperature: run.temperature.unwrap_or(0.0),
-        seed: run.seed.unwrap_or(0),
-        lenient: run.lenient,
-        verbosity,
+        temperature: args.temperature.unwrap_or(0.0),
+        seed: args.seed.unwrap_or(0),
+        lenient: args.lenient,
     })
 }
 
@@ -384,12 +438,49 @@ fn bench_config(
     })
 }
 
+fn eval_config(
+    args: EvalArgs,
+    models_dir: Option<PathBuf>,
+    verbosity: Verbosity,
+) -> Result<EvalConfig, ConfigError> {
+    let functions = functions(args.functions_definition);
+    let cases: Vec<Source> =
+        args.cases.into_iter().map(|path| Source::new("--cases", Some(path), "")).collect();
+    let given = |flag, path| Source::new(flag, Some(path), "");
+    let compare = args.compare.map(|path| given("--compare", path));
+    let predictions = args.predictions.map(|path| given("--predictions", path));
+    check_stdin(cases.iter().chain([&functions]).chain(&predictions).chain(&compare))?;
+    if args.output.as_deref() == Some(Path::new("-")) {
+        return Err(ConfigError::OutputIsStdout);
+    }
+    let calls = match predictions {
+        Some(_) if args.ask != AskArgs::default() || args.prompts_config.is_some() => {
+            return Err(ConfigError::ModelFlagsWithPredictions);
+        }
+        Some(predictions) => CallsFrom::Predictions(predictions),
+        None => {
+            let prompts = Source::file("--prompts_config", args.prompts_config, PROMPTS_CONFIG);
+            CallsFrom::Model(Box::new(ask(args.ask, &prompts, models_dir)?))
+        }
+    };
+    let (output, scoring) = (args.output, args.scoring.unwrap_or_default());
+    Ok(EvalConfig { cases, functions, calls, output, compare, scoring, verbosity })
+}
+
+/// Stdin is read once.
+fn check_stdin<'a>(sources: impl IntoIterator<Item = &'a Source>) -> Result<(), ConfigError> {
+    let mut stdin = sources.into_iter().filter(|source| source.is_stdin());
+    match (stdin.next(), stdin.next()) {
+        (Some(first), Some(second)) => {
+            Err(ConfigError::StdinTwice { first: first.flag(), second: second.flag() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Stdin is read once, and nothing that is read is replaced.
 fn check(sources: [&Source; 3], output: &Target) -> Result<(), ConfigError> {
-    let mut stdin = sources.into_iter().filter(|source| source.is_stdin());
-    if let (Some(first), Some(second)) = (stdin.next(), stdin.next()) {
-        return Err(ConfigError::StdinTwice { first: first.flag(), second: second.flag() });
-    }
+    check_stdin(sources)?;
     if let Target::Path(path) = output {
         let same = |source: &&Source| source.path().is_some_and(|read| is_same_file(read, path));
         if let Some(source) = sources.into_iter().find(same) {
@@ -448,18 +539,18 @@ mod tests {
         assert_eq!(run.functions.to_string(), FUNCTIONS);
         assert_eq!(run.input.to_string(), INPUT);
         assert_eq!(run.output, Target::Path(OUTPUT.into()));
-        assert_eq!((run.model.as_str(), run.max_value_tokens), ("theirs", 9));
-        assert_eq!((run.models_dir, run.threads), (None, None));
-        assert_eq!((run.temperature.to_bits(), run.seed), (0, 0));
+        assert_eq!((run.ask.model.as_str(), run.ask.max_value_tokens), ("theirs", 9));
+        assert_eq!((run.ask.models_dir, run.ask.threads), (None, None));
+        assert_eq!((run.ask.temperature.to_bits(), run.ask.seed), (0, 0));
         assert_eq!(run.verbosity, Verbosity::Normal);
     }
 
     #[test]
     fn a_flag_goes_before_the_configuration() {
         let run = run("--model ours --max-value-tokens 7 --output - --input - -v --seed 3");
-        assert_eq!((run.model.as_str(), run.max_value_tokens), ("ours", 7));
+        assert_eq!((run.ask.model.as_str(), run.ask.max_value_tokens), ("ours", 7));
         assert_eq!((run.output, run.input.to_string()), (Target::Stdout, "<stdin>".to_owned()));
-        assert_eq!((run.verbosity, run.seed), (Verbosity::Verbose, 3));
+        assert_eq!((run.verbosity, run.ask.seed), (Verbosity::Verbose, 3));
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub enum Place {
 
 impl Place {
     /// The place of a key of this record, as [`FunctionDef::place`] has it.
-    fn of_key(self, key: &str) -> String {
+    pub(crate) fn of_key(self, key: &str) -> String {
         match self {
             Self::Whole => format!("/{key}"),
             Self::Element(index) => format!("/{index}/{key}"),
@@ -121,8 +121,16 @@ impl std::fmt::Display for Place {
 /// ```
 ///
 /// # Errors
-/// [`InputError`], at the first record that cannot be read.
+/// [`InputError`], at the first record that is no JSON, else the first that is no prompt.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Request>, InputError> {
+    records(bytes)?.into_iter().map(|(place, record)| request(record, place)).collect()
+}
+
+/// The records of a file, whatever they are, each with its place.
+///
+/// # Errors
+/// [`InputError`] of the bytes and of the syntax.
+pub(crate) fn records(bytes: &[u8]) -> Result<Vec<(Place, Value)>, InputError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| InputError::NotUtf8 { offset: error.valid_up_to() })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -130,12 +138,11 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Request>, InputError> {
         return Err(InputError::Empty);
     }
     match serde_json::from_str(text) {
-        Ok(Value::Array(records)) => records
-            .into_iter()
-            .enumerate()
-            .map(|(index, record)| request(record, Place::Element(index)))
-            .collect(),
-        Ok(record) => Ok(vec![request(record, Place::Whole)?]),
+        Ok(Value::Array(records)) => {
+            let records = records.into_iter().enumerate();
+            Ok(records.map(|(index, record)| (Place::Element(index), record)).collect())
+        }
+        Ok(record) => Ok(vec![(Place::Whole, record)]),
         Err(_) if is_lines(text) => lines(text),
         Err(error) => Err(syntax(text, 1, &error)),
     }
@@ -148,14 +155,14 @@ fn is_lines(text: &str) -> bool {
     !first.trim_ascii_start().starts_with('[') && serde_json::from_str::<Value>(first).is_ok()
 }
 
-fn lines(text: &str) -> Result<Vec<Request>, InputError> {
+fn lines(text: &str) -> Result<Vec<(Place, Value)>, InputError> {
     text.lines()
         .enumerate()
         .filter(|(_, line)| !line.trim_ascii().is_empty())
         .map(|(index, line)| {
             let record =
                 serde_json::from_str(line).map_err(|error| syntax(line, index + 1, &error))?;
-            request(record, Place::Line(index + 1))
+            Ok((Place::Line(index + 1), record))
         })
         .collect()
 }
@@ -172,7 +179,11 @@ fn syntax(text: &str, first_line: usize, error: &serde_json::Error) -> InputErro
     InputError::Syntax { line: first_line + error.line().saturating_sub(1), column, reason }
 }
 
-fn request(record: Value, place: Place) -> Result<Request, InputError> {
+/// Reads one record.
+///
+/// # Errors
+/// [`InputError`] of that record.
+pub(crate) fn request(record: Value, place: Place) -> Result<Request, InputError> {
     let mut record = match record {
         Value::String(prompt) => return Ok(Request { prompt, id: None, functions: None }),
         Value::Object(record) => record,
@@ -214,7 +225,7 @@ fn own_functions(
     Ok(None)
 }
 
-fn type_name(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

@@ -26,6 +26,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`mod@bench`] measures how fast that is, [`eval`] how often it is right.
+//!
 //! The modules stand in reading order, and each uses only those above it.
 //!
 //! **Invariant:** the model makes every choice; the grammar only removes what would break the format.
@@ -60,6 +62,7 @@ pub mod interrupt;
 pub mod output;
 pub mod report;
 pub mod bench;
+pub mod eval;
 pub mod cli;
 pub mod config;
 pub mod pipeline;

@@ -23,8 +23,8 @@ use indicatif::DecimalBytes;
 
 pub use catalog::{Catalog, HubFile, Model, Source, WheelMember, catalog};
 pub use environment::{Environment, Proxies};
-pub(crate) use fetch::hex;
 pub use fetch::{FetchConfig, FetchRequest, Progress, fetch_command};
+pub(crate) use fetch::{hash_file, hex};
 pub use list::{list, path};
 pub use locate::{AUTO, fetch_dir, locate, own_files, search_dirs};
 

@@ -9,6 +9,7 @@ mod answer;
 #[cfg(feature = "engine")]
 mod bench;
 mod check;
+mod eval;
 
 use anyhow::{Context, anyhow, ensure};
 
@@ -34,6 +35,7 @@ pub fn run(job: Job) -> anyhow::Result<Exit> {
         Job::EmitGrammar(config) => emit_grammar(&config),
         Job::Check(config) => check::check(&config),
         Job::Model(job) => about_models(job),
+        Job::Eval(config) => eval::eval(&config),
         #[cfg(feature = "engine")]
         Job::Bench(config) => bench::bench(&config),
         #[cfg(not(feature = "engine"))]
@@ -138,7 +140,7 @@ fn answer_all(config: &RunConfig) -> anyhow::Result<Exit> {
     }
     let interrupt = Interrupt::listen().context("taking over Ctrl-C")?;
     let mut run = Run { terminal, interrupt, records: Vec::new(), summary: Summary::default() };
-    match run.answer(config, &functions, &requests)? {
+    match run.answer(&config.ask, (&config.functions, &functions), &requests)? {
         Ended::Whole => {
             let written = output.finish(&run.records)?;
             run.terminal.end(&run.summary, config.output.path());
@@ -181,8 +183,8 @@ struct Run {
 impl Run {
     fn answer(
         &mut self,
-        _: &RunConfig,
-        _: &[FunctionDef],
+        _: &crate::config::AskConfig,
+        _: (&Source, &[FunctionDef]),
         _: &[input::Request],
     ) -> anyhow::Result<Ended> {
         Err(anyhow!(NO_ENGINE))

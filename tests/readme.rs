@@ -50,7 +50,7 @@ fn examples() -> Vec<(String, String)> {
 }
 
 fn needs_a_model(command: &str) -> bool {
-    !command.contains("--emit-grammar") && !command.contains("callme check")
+    !["--emit-grammar", "callme check", "--predictions"].iter().any(|word| command.contains(word))
 }
 
 /// A folder as a clone of the repository has it, with the files that the README shows.
@@ -172,6 +172,7 @@ fn the_flags_are_those_of_the_help() {
     let mut flags_of_help = help(&["--help"]);
     flags_of_help.extend(help(&["check", "--help"]));
     flags_of_help.extend(help(&["bench", "--help"]));
+    flags_of_help.extend(help(&["eval", "--help"]));
     flags_of_help.extend(help(&["model", "quantize", "--help"]));
     // Cargo has flags of its own.
     let text = readme().replace("cargo build --release", "").replace("cargo doc --open", "");

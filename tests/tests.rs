@@ -16,6 +16,7 @@ mod decode;
 mod definitions;
 mod departures;
 mod draw;
+mod eval;
 mod fetch;
 mod golden;
 mod grammar;

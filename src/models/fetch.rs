@@ -22,7 +22,7 @@ use self::progress::Meter;
 use super::locate::{check_gguf, is_path, near};
 use super::{Catalog, Environment, Model, ModelError, Proxies, Source, shown, size};
 
-pub(crate) use self::part::hex;
+pub(crate) use self::part::{hash_file, hex};
 pub use self::progress::Progress;
 
 /// What is to be fetched, and where to.
@@ -219,7 +219,7 @@ fn is_present(model: &Model, target: &Path) -> Result<bool, ModelError> {
             .len();
         (bytes != expected).then(|| format!("{bytes} bytes, not {expected}"))
     } else {
-        let hash = part::hash_file(&path)?;
+        let hash = hash_file(&path)?;
         (hash != model.sha256).then(|| format!("SHA-256 {hash}, not {}", model.sha256))
     };
     what.map_or(Ok(true), |what| Err(ModelError::Occupied { path, what }))

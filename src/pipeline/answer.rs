@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{Ended, Run};
 use crate::caller::{self, Answer, CallError, CallOptions, FunctionSet, with_causes};
-use crate::config::RunConfig;
+use crate::config::{AskConfig, Source};
 use crate::definitions::FunctionDef;
 use crate::engine::decode::{Generation, Limits, Watch};
 use crate::engine::gate::Sampling;
@@ -23,16 +23,16 @@ use crate::output::Record;
 use crate::report::{CallReport, Summary, Terminal};
 
 impl Run {
-    /// Answers the requests, several at the same time.
+    /// Answers the requests, several at the same time; `source` is where the shared functions are from.
     pub(super) fn answer(
         &mut self,
-        config: &RunConfig,
-        functions: &[FunctionDef],
+        config: &AskConfig,
+        (source, functions): (&Source, &[FunctionDef]),
         requests: &[Request],
     ) -> anyhow::Result<Ended> {
         let begin = Instant::now();
         let sets = Sets::new(functions, requests, config.lenient);
-        let mut sets = sets.map_err(|reason| anyhow!("{}: {reason}", config.functions))?;
+        let mut sets = sets.map_err(|reason| anyhow!("{source}: {reason}"))?;
         let mut caller = load::load(&config.model, &options(config))?;
         let interrupt = &self.interrupt;
         let desk = RefCell::new(Desk {
@@ -229,7 +229,7 @@ impl Watch for Drawing<'_, '_> {
     }
 }
 
-fn options(config: &RunConfig) -> LoadOptions {
+fn options(config: &AskConfig) -> LoadOptions {
     let sampling = if config.temperature > 0.0 {
         Sampling::Temperature { temperature: config.temperature }
     } else {

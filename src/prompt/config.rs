@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 const BUILTIN: &str = include_str!("../../config/prompts.json");
 
 /// How requests are put to the model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PromptsConfig {
     /// A name from the catalogue or a path to a GGUF; `auto` is the first of the catalogue's order
     /// that is present.
@@ -70,7 +70,8 @@ pub enum ToolsFrom {
 }
 
 /// What stands between the assistant's header and the call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallOpener {
     /// What the template itself writes there.
     Auto,

@@ -77,6 +77,30 @@ fn a_run_writes_its_calls() {
 
 #[test]
 #[ignore = "needs a GGUF in models/"]
+fn the_calls_of_a_model_are_scored() {
+    let folder = folder();
+    let folder = folder.path();
+    let label = r#", "name": "fn_add_numbers", "parameters": {"a": 3.0, "b": 2.0}, "accept": []}]"#;
+    fs::write(folder.join("labelled.json"), ADD.replace("}]", label)).unwrap();
+    let mut command = callme(folder);
+    command.args(["--models-dir", root().join("models").to_str().unwrap(), "eval"]);
+    command.args(["--model", SMOLLM2, "--cases", "labelled.json", "--output", "scored.json"]);
+    command.args("--threads 1 --prompts_config short.json".split(' '));
+    command.args("--functions_definition functions.json".split(' '));
+    let stdout = "category  right …labelled       1/1        1/1        0/1\n…  wrong_value\n";
+    let stderr = "1 call in … s, … calls a second; written to scored.json\n";
+    compare(folder, "eval", &command.output().unwrap(), (0, stdout, stderr));
+    let written = fs::read_to_string(folder.join("scored.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(report["model"]["sha256"].as_str().map(str::len), Some(64));
+    assert_eq!(report["config"]["prompts"]["system"], "Call the function that fits.");
+    let record = &report["records"][0];
+    assert_eq!((&record["id"], &record["reason"]), (&7.into(), &"wrong_value".into()));
+    assert_eq!(record["calls"][0]["parameters"].to_string(), r#"{"a":2.0,"b":3.0}"#);
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
 fn a_value_that_is_cut_and_a_function_that_cannot_be_called_are_told() {
     let prompts = r#"[
         {"prompt": "Note it", "functions": [{"name": "fn_note", "parameters": {"text": {"type": "string"}}}]},

@@ -135,7 +135,7 @@ impl Drop for PartFile {
 }
 
 /// The SHA-256 of a file, in hex.
-pub(super) fn hash_file(path: &Path) -> Result<String, ModelError> {
+pub(crate) fn hash_file(path: &Path) -> Result<String, ModelError> {
     let mut hasher = Sha256::new();
     File::open(path)
         .and_then(|mut file| hash(&mut file, &mut hasher))

@@ -101,6 +101,9 @@ pub struct CallOptions {
     /// Whether text that the grammar forces is written without asking the model. Asking costs a step for each
     /// token, and lets one see what forcing changes.
     pub forcing: bool,
+    /// Whether the model's choices are weighed against all that the grammar allowed, and how many others are
+    /// told of each ([`Generation::choices`]).
+    pub n_others: Option<usize>,
 }
 
 /// A request that has been answered.
@@ -365,6 +368,7 @@ impl<B: Backend> Caller<B> {
             random: Random::new(self.options.seed, request.index),
             limits: self.options.limits,
             forcing: self.options.forcing,
+            n_others: self.options.n_others,
         }))
     }
 
@@ -410,6 +414,14 @@ impl<B: Backend> Caller<B> {
     fn end(&mut self, id: SequenceId) -> Result<(), CallError> {
         self.prefixes.give_back(id);
         self.backend.remove(id).map_err(|error| DecodeError::from(error).into())
+    }
+
+    /// The whole text that the model reads for a request.
+    ///
+    /// # Errors
+    /// [`CallError::Prompt`].
+    pub fn prompt(&self, set: &FunctionSet, request: &str) -> Result<String, CallError> {
+        Ok(self.writer.render(&set.functions, request)?.pieces.concat())
     }
 
     /// What every prompt over the set begins with.

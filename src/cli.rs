@@ -51,6 +51,14 @@ are. For these, function and parameters are counted besides.
 Exit status: 0 scored, 1 scored, but some prompts failed or were cut at a limit,
 2 it could not run, 130 or 143 interrupted; what was finished is kept";
 
+const EXPLAIN_HELP: &str = "\
+Prints to stdout a line for each step: what the model chose with its
+probability among all that the grammar allowed, and the likeliest others;
+what the grammar forced is marked so. Then the call, how sure each part of it
+is, and which of its values do not stand in the prompt.
+
+Exit status: 0 explained, 1 there is no call, 2 it could not run";
+
 const EXAMPLES: &str = "\
 Examples:
   callme
@@ -67,6 +75,8 @@ Examples:
         how fast, how large, how right: two quantizations compared
   callme eval --cases labelled.jsonl --compare data/output/eval-before.json
         how many calls are right, and what changed since an earlier run
+  callme explain 'Add 20 and 22'
+        what the model weighed at each step of its call
   callme model fetch
         the default model, once; a run itself never touches the network";
 
@@ -189,6 +199,31 @@ pub struct RunArgs {
     /// [default: data/output/function_calls.json]
     #[arg(long, value_name = "FILE", help_heading = "Files", verbatim_doc_comment)]
     pub output: Option<PathBuf>,
+
+    /// Write what is known of each call to FILE, JSON lines
+    ///
+    /// One line a prompt: the call, how likely the model held the call, its
+    /// function (and which one was next) and each argument, among all that the
+    /// grammar allowed; where its strings and numbers stand in the prompt, in
+    /// characters; tokens, milliseconds, and what went wrong.
+    /// [default: none]
+    #[arg(long, value_name = "FILE", help_heading = "Files", verbatim_doc_comment)]
+    pub report: Option<PathBuf>,
+
+    /// Refuse calls that the model held less likely than P, 0 to 1
+    ///
+    /// The prompt then fails, with "name": null; the error, and --report, tell
+    /// the call. callme eval shows what share is right at which probability.
+    /// [default: off]
+    #[arg(
+        long,
+        alias = "min_confidence",
+        value_name = "P",
+        value_parser = probability,
+        help_heading = "Model",
+        verbatim_doc_comment
+    )]
+    pub min_confidence: Option<f64>,
 
     /// How the model is asked: system text, examples, limits
     ///
@@ -362,6 +397,55 @@ pub enum Command {
     Bench(BenchArgs),
     /// Score the calls for labelled cases, and compare runs
     Eval(EvalArgs),
+    /// Show what the model saw and what it weighed at each step
+    Explain(ExplainArgs),
+}
+
+/// What is explained.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(after_help = EXPLAIN_HELP)]
+pub struct ExplainArgs {
+    /// The request
+    #[arg(value_name = "PROMPT")]
+    pub prompt: String,
+
+    /// Function definitions, a JSON file (- is stdin)
+    ///
+    /// [default: data/input/functions_definition.json]
+    #[arg(
+        long = "functions_definition",
+        alias = "functions-definition",
+        value_name = "FILE",
+        help_heading = "Files",
+        verbatim_doc_comment
+    )]
+    pub functions_definition: Option<PathBuf>,
+
+    /// How the model is asked: system text, examples, limits
+    ///
+    /// [default: config/prompts.json]
+    #[arg(
+        long = "prompts_config",
+        alias = "prompts-config",
+        value_name = "FILE",
+        help_heading = "Files",
+        verbatim_doc_comment
+    )]
+    pub prompts_config: Option<PathBuf>,
+
+    /// Show the whole text that the model reads first
+    #[arg(long, alias = "show_prompt")]
+    pub show_prompt: bool,
+
+    /// Others to show beside each choice
+    ///
+    /// [default: 3]
+    #[arg(long, value_name = "N", verbatim_doc_comment)]
+    pub others: Option<usize>,
+
+    /// The model and how it decodes.
+    #[command(flatten)]
+    pub ask: AskArgs,
 }
 
 /// What is scored.
@@ -677,6 +761,13 @@ fn with_format_joined(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
 fn parallel(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse().ok().and_then(NonZeroUsize::new);
     number.filter(|n| n.get() <= 250).ok_or_else(|| "not a number from 1 to 250".to_owned())
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
+        _ => Err("not a number from 0 to 1".to_owned()),
+    }
 }
 
 fn temperature(text: &str) -> Result<f32, String> {

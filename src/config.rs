@@ -10,7 +10,8 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
 use crate::cli::{
-    Args, AskArgs, BenchArgs, CheckArgs, Command, EvalArgs, GrammarFormat, ModelCommand, RunArgs,
+    Args, AskArgs, BenchArgs, CheckArgs, Command, EvalArgs, ExplainArgs, GrammarFormat,
+    ModelCommand, RunArgs,
 };
 use crate::eval::Scoring;
 use crate::output::Target;
@@ -24,6 +25,9 @@ const FUNCTIONS: &str = "data/input/functions_definition.json";
 const INPUT: &str = "data/input/function_calling_tests.json";
 const OUTPUT: &str = "data/output/function_calls.json";
 const PROMPTS_CONFIG: &str = "config/prompts.json";
+
+/// Others that are shown beside a choice.
+const DEFAULT_OTHERS: usize = 3;
 
 /// Runs of a model that is measured.
 const DEFAULT_RUNS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
@@ -43,6 +47,21 @@ pub enum Job {
     Bench(Box<BenchConfig>),
     /// Labelled cases to score.
     Eval(Box<EvalConfig>),
+    /// A request to look at closely.
+    Explain(Box<ExplainConfig>),
+}
+
+/// A request to look at closely.
+#[derive(Debug)]
+pub struct ExplainConfig {
+    /// The request.
+    pub prompt: String,
+    /// The functions.
+    pub functions: Source,
+    /// Whether the text is shown that the model reads.
+    pub show_prompt: bool,
+    /// The model, and how it is asked.
+    pub ask: AskConfig,
 }
 
 /// Labelled cases to score.
@@ -155,6 +174,10 @@ pub struct RunConfig {
     pub input: Source,
     /// Where the calls go.
     pub output: Target,
+    /// Where what is known of each call goes.
+    pub report: Option<Target>,
+    /// Calls that are less likely are refused; 0 to 1.
+    pub min_confidence: Option<f64>,
     /// The model, and how it is asked.
     pub ask: AskConfig,
     /// How much is told on stderr.
@@ -184,6 +207,8 @@ pub struct AskConfig {
     pub seed: u64,
     /// Whether what no grammar can express is left to the validator.
     pub lenient: bool,
+    /// Whether choices are weighed, and how many others are told of each.
+    pub n_others: Option<usize>,
 }
 
 /// A grammar to print.
@@ -252,12 +277,20 @@ pub enum ConfigError {
         second: &'static str,
     },
     /// The output would replace what is read.
-    #[error("--output {} is the file that {flag} reads; name another", path.display())]
+    #[error("{written} {} is the file that {flag} reads; name another", path.display())]
     OutputIsInput {
+        /// The flag of the output.
+        written: &'static str,
         /// The output.
         path: PathBuf,
         /// The flag of the file.
         flag: &'static str,
+    },
+    /// Two files in one place.
+    #[error("--output and --report both go to {place}; name another for one of them")]
+    OutputIsReport {
+        /// The place.
+        place: String,
     },
     /// Scoring what is there, and flags that only a model heeds.
     #[error(
@@ -289,6 +322,7 @@ pub fn job(args: Args) -> Result<Job, ConfigError> {
                 Command::Check(_) => "check",
                 Command::Bench(_) => "bench",
                 Command::Eval(_) => "eval",
+                Command::Explain(_) => "explain",
             }))
         }
         Some(Command::Bench(args)) => {
@@ -296,6 +330,9 @@ pub fn job(args: Args) -> Result<Job, ConfigError> {
         }
         Some(Command::Eval(args)) => {
             Ok(Job::Eval(Box::new(eval_config(args, models_dir, verbosity)?)))
+        }
+        Some(Command::Explain(args)) => {
+            Ok(Job::Explain(Box::new(explain_config(args, models_dir)?)))
         }
         Some(Command::Check(args)) => check_config(args, models_dir, verbosity).map(Job::Check),
         Some(Command::Model(command)) => Ok(Job::Model(match command {
@@ -369,13 +406,34 @@ fn run_config(
     let functions = functions(run.functions_definition);
     let input = Source::new("--input", run.input, INPUT);
     let prompts = Source::file("--prompts_config", run.prompts_config, PROMPTS_CONFIG);
-    let output = match run.output {
-        Some(path) if path == Path::new("-") => Target::Stdout,
-        Some(path) => Target::Path(path),
-        None => Target::Path(PathBuf::from(OUTPUT)),
-    };
-    check([&functions, &input, &prompts], &output)?;
-    Ok(RunConfig { functions, input, output, ask: ask(run.ask, &prompts, models_dir)?, verbosity })
+    let output = target(run.output.unwrap_or_else(|| PathBuf::from(OUTPUT)));
+    let report = run.report.map(target);
+    let sources = [&functions, &input, &prompts];
+    check_stdin(sources)?;
+    check(sources, "--output", &output)?;
+    if let Some(report) = &report {
+        check(sources, "--report", report)?;
+        check_apart(&output, report)?;
+    }
+    let mut ask = ask(run.ask, &prompts, models_dir)?;
+    let min_confidence = run.min_confidence;
+    ask.n_others = (report.is_some() || min_confidence.is_some()).then_some(1);
+    Ok(RunConfig { functions, input, output, report, min_confidence, ask, verbosity })
+}
+
+fn target(path: PathBuf) -> Target {
+    if path == Path::new("-") { Target::Stdout } else { Target::Path(path) }
+}
+
+fn explain_config(
+    args: ExplainArgs,
+    models_dir: Option<PathBuf>,
+) -> Result<ExplainConfig, ConfigError> {
+    let functions = functions(args.functions_definition);
+    let prompts = Source::file("--prompts_config", args.prompts_config, PROMPTS_CONFIG);
+    let mut ask = ask(args.ask, &prompts, models_dir)?;
+    ask.n_others = Some(args.others.unwrap_or(DEFAULT_OTHERS));
+    Ok(ExplainConfig { prompt: args.prompt, functions, show_prompt: args.show_prompt, ask })
 }
 
 fn ask(
@@ -405,6 +463,7 @@ fn ask(
         temperature: args.temperature.unwrap_or(0.0),
         seed: args.seed.unwrap_or(0),
         lenient: args.lenient,
+        n_others: None,
     })
 }
 
@@ -460,7 +519,9 @@ fn eval_config(
         Some(predictions) => CallsFrom::Predictions(predictions),
         None => {
             let prompts = Source::file("--prompts_config", args.prompts_config, PROMPTS_CONFIG);
-            CallsFrom::Model(Box::new(ask(args.ask, &prompts, models_dir)?))
+            let mut ask = ask(args.ask, &prompts, models_dir)?;
+            ask.n_others = Some(0);
+            CallsFrom::Model(Box::new(ask))
         }
     };
     let (output, scoring) = (args.output, args.scoring.unwrap_or_default());
@@ -478,17 +539,29 @@ fn check_stdin<'a>(sources: impl IntoIterator<Item = &'a Source>) -> Result<(), 
     }
 }
 
-/// Stdin is read once, and nothing that is read is replaced.
-fn check(sources: [&Source; 3], output: &Target) -> Result<(), ConfigError> {
-    check_stdin(sources)?;
+/// Nothing that is read is replaced.
+fn check(sources: [&Source; 3], written: &'static str, output: &Target) -> Result<(), ConfigError> {
     if let Target::Path(path) = output {
         let same = |source: &&Source| source.path().is_some_and(|read| is_same_file(read, path));
         if let Some(source) = sources.into_iter().find(same) {
             let (path, flag) = (path.clone(), source.flag());
-            return Err(ConfigError::OutputIsInput { path, flag });
+            return Err(ConfigError::OutputIsInput { written, path, flag });
         }
     }
     Ok(())
+}
+
+fn check_apart(output: &Target, report: &Target) -> Result<(), ConfigError> {
+    let place = match (output, report) {
+        (Target::Stdout, Target::Stdout) => "stdout".to_owned(),
+        (Target::Path(output), Target::Path(report))
+            if output == report || is_same_file(output, report) =>
+        {
+            output.display().to_string()
+        }
+        _ => return Ok(()),
+    };
+    Err(ConfigError::OutputIsReport { place })
 }
 
 /// The built-in configuration serves where nobody asked for another.

@@ -34,7 +34,8 @@ use crate::input::Request;
 pub use berkeley::{Answer, Rule};
 pub use exercise::{Grade, Label};
 pub use figures::{
-    Category, Comparison, Earlier, Grades, ModelFile, Ranked, Report, Summary, Tally, sign_test,
+    Category, Comparison, Earlier, Grades, ModelFile, Ranked, Reliability, Report, Summary, Tally,
+    sign_test,
 };
 pub use labels::{LabelError, cases, predictions};
 
@@ -93,13 +94,15 @@ pub struct Prediction {
     pub calls: Option<Vec<Call>>,
     /// Why there is no answer, or what is wrong with it.
     pub error: Option<String>,
+    /// How likely the model held the calls, 0 to 1, where that is known.
+    pub probability: Option<f64>,
 }
 
 impl Prediction {
     /// An answer.
     #[must_use]
     pub fn calls(calls: Vec<Call>) -> Self {
-        Self { calls: Some(calls), error: None }
+        Self { calls: Some(calls), ..Self::default() }
     }
 }
 
@@ -187,6 +190,9 @@ pub struct Scored {
     /// Why there is no answer, or what is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// How likely the model held the calls, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
     /// The verdict.
     pub right: bool,
     /// Why it is wrong.
@@ -231,5 +237,6 @@ pub fn score(
         grade,
         calls: prediction.calls,
         error: prediction.error,
+        probability: prediction.probability,
     }
 }

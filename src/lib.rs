@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`mod@bench`] measures how fast that is, [`eval`] how often it is right.
+//! [`mod@bench`] measures how fast that is, [`eval`] how often it is right, [`confidence`] how sure one call is.
 //!
 //! The modules stand in reading order, and each uses only those above it.
 //!
@@ -53,6 +53,7 @@ pub mod engine;
 pub mod validate;
 pub mod check;
 pub mod caller;
+pub mod confidence;
 pub mod prefix_cache;
 #[cfg(feature = "engine")]
 pub mod load;

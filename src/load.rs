@@ -41,7 +41,8 @@ impl Default for LoadOptions {
         let limits = Limits { max_value_tokens: prompts.limits.max_value_tokens };
         let n_parallel = DEFAULT_PARALLEL;
         let sampling = Sampling::Greedy;
-        let calls = CallOptions { limits, sampling, seed: 0, n_parallel, forcing: true };
+        let calls =
+            CallOptions { limits, sampling, seed: 0, n_parallel, forcing: true, n_others: None };
         Self { models_dir: None, threads: None, prompts, calls, prefix_cache: None }
     }
 }

@@ -105,6 +105,9 @@ pub struct OutputFile {
     format: Format,
 }
 
+/// What writes a file's content, and flushes it.
+type Content<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
+
 #[derive(Debug)]
 enum Destination {
     Stdout,
@@ -147,11 +150,21 @@ impl OutputFile {
     /// # Errors
     /// [`OutputError::Write`].
     pub fn finish(self, records: &[Record]) -> Result<Written, OutputError> {
-        let format = self.format;
-        match &self.destination {
-            Destination::Replace(file) => file.replace(records, format),
-            other => other.write_in_place(records, format),
-        }
+        self.destination.write(&|out| write_records(out, records, self.format))
+    }
+
+    /// Writes a line of JSON for each and gives the file its name, whatever it ends in.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn finish_lines(self, lines: &[impl Serialize]) -> Result<Written, OutputError> {
+        self.destination.write(&|out| {
+            for line in lines {
+                serde_json::to_writer(&mut *out, line)?;
+                out.write_all(b"\n")?;
+            }
+            out.flush()
+        })
     }
 
     /// Writes the records of an interrupted run to `OUTPUT.partial`, in the same format.
@@ -161,14 +174,14 @@ impl OutputFile {
     /// # Errors
     /// [`OutputError::Write`].
     pub fn keep_partial(self, records: &[Record]) -> Result<Option<PathBuf>, OutputError> {
-        let format = self.format;
+        let content: Content<'_> = &|out| write_records(out, records, self.format);
         match self.destination {
             Destination::Replace(file) => {
                 let partial = file.partial();
-                partial.replace(records, format)?;
+                partial.replace(content)?;
                 Ok(Some(partial.shown))
             }
-            other => other.write_in_place(records, format).map(|_| None),
+            other => other.write(content).map(|_| None),
         }
     }
 }
@@ -216,17 +229,18 @@ impl Destination {
         Ok(Self::Replace(file))
     }
 
-    fn write_in_place(&self, records: &[Record], format: Format) -> Result<Written, OutputError> {
+    fn write(&self, content: Content<'_>) -> Result<Written, OutputError> {
         match self {
-            Self::Stdout => to_stdout(|out| write_records(out, records, format)),
-            Self::Direct(path) | Self::Replace(Replaced { path, .. }) => {
+            Self::Stdout => to_stdout(content),
+            Self::Direct(path) => {
                 // Appending is writing for a device or a pipe, and keeps what a log has.
                 let result = OpenOptions::new()
                     .append(true)
                     .open(path)
-                    .and_then(|file| write_records(&mut BufWriter::new(file), records, format));
+                    .and_then(|file| content(&mut BufWriter::new(file)));
                 written(result, &path.display().to_string())
             }
+            Self::Replace(file) => file.replace(content),
         }
     }
 }
@@ -252,10 +266,10 @@ impl Replaced {
         builder.tempfile_in(self.folder())
     }
 
-    fn replace(&self, records: &[Record], format: Format) -> Result<Written, OutputError> {
+    fn replace(&self, content: Content<'_>) -> Result<Written, OutputError> {
         let result = (|| {
             let mut file = self.temporary()?;
-            write_records(&mut BufWriter::new(file.as_file_mut()), records, format)?;
+            content(&mut BufWriter::new(file.as_file_mut()))?;
             if let Some(existing) = &self.existing {
                 take_after(file.as_file(), existing)?;
             }

@@ -10,6 +10,8 @@ mod answer;
 mod bench;
 mod check;
 mod eval;
+#[cfg(feature = "engine")]
+mod explain;
 
 use anyhow::{Context, anyhow, ensure};
 
@@ -22,7 +24,7 @@ use crate::input;
 use crate::interrupt::Interrupt;
 use crate::models::{self, FetchConfig, FetchRequest, Progress};
 use crate::output::{self, OutputFile, Record, Written};
-use crate::report::{Exit, Summary, Terminal, Verbosity};
+use crate::report::{Exit, ReportLine, Summary, Terminal, Verbosity};
 use crate::schema::Undeclared;
 
 /// Does a job.
@@ -38,8 +40,10 @@ pub fn run(job: Job) -> anyhow::Result<Exit> {
         Job::Eval(config) => eval::eval(&config),
         #[cfg(feature = "engine")]
         Job::Bench(config) => bench::bench(&config),
+        #[cfg(feature = "engine")]
+        Job::Explain(config) => explain::explain(&config),
         #[cfg(not(feature = "engine"))]
-        Job::Bench(_) => Err(anyhow!(NO_ENGINE)),
+        Job::Bench(_) | Job::Explain(_) => Err(anyhow!(NO_ENGINE)),
     }
 }
 
@@ -131,16 +135,25 @@ fn answer_all(config: &RunConfig) -> anyhow::Result<Exit> {
     let need_functions = requests.iter().any(|request| request.functions.is_none());
     ensure!(!functions.is_empty() || !need_functions, no_functions(&config.functions));
     let output = OutputFile::create(&config.output)?;
+    let report = config.report.as_ref().map(OutputFile::create).transpose()?;
     let mut terminal = Terminal::new(config.verbosity);
     terminal.begin(requests.len());
     if requests.is_empty() {
         let written = output.finish(&[])?;
+        if let Some(report) = report {
+            report.finish_lines(&[] as &[ReportLine])?;
+        }
         terminal.end(&Summary::default(), config.output.path());
         return Ok(exit(written, &Summary::default()));
     }
     let interrupt = Interrupt::listen().context("taking over Ctrl-C")?;
-    let mut run = Run { terminal, interrupt, records: Vec::new(), summary: Summary::default() };
-    match run.answer(&config.ask, (&config.functions, &functions), &requests)? {
+    let mut run = Run::new(terminal, interrupt);
+    run.min_confidence = config.min_confidence;
+    let ended = run.answer(&config.ask, (&config.functions, &functions), &requests)?;
+    if let Some(report) = report {
+        report.finish_lines(&run.lines)?;
+    }
+    match ended {
         Ended::Whole => {
             let written = output.finish(&run.records)?;
             run.terminal.end(&run.summary, config.output.path());
@@ -174,8 +187,19 @@ enum Ended {
 struct Run {
     terminal: Terminal,
     interrupt: Interrupt,
+    /// Calls that are less likely are refused.
+    min_confidence: Option<f64>,
     records: Vec<Record>,
+    /// One for each record.
+    lines: Vec<ReportLine>,
     summary: Summary,
+}
+
+impl Run {
+    fn new(terminal: Terminal, interrupt: Interrupt) -> Self {
+        let (records, lines, summary) = (Vec::new(), Vec::new(), Summary::default());
+        Self { terminal, interrupt, min_confidence: None, records, lines, summary }
+    }
 }
 
 #[cfg(not(feature = "engine"))]

@@ -7,6 +7,7 @@
 mod escape;
 mod call_text;
 mod excerpt;
+mod line;
 mod terminal;
 
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::interrupt::Signal;
 pub use call_text::{partial, whole};
 pub use escape::escape;
 pub use excerpt::excerpt;
+pub use line::ReportLine;
 pub use terminal::{LogLines, Look, Terminal, Verbosity};
 
 /// The cost of one prompt, and what is wrong with its call.

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use call_me_maybe::caller::{
     CallError, CallOptions, Caller, FIRST_CALL as CALL, FunctionSet, Request, Unwatched,
 };
+use call_me_maybe::confidence::Confidence;
 use call_me_maybe::definitions::{self, FunctionDef};
 use call_me_maybe::engine::batch::Batch;
 use call_me_maybe::engine::decode::{self, Cut, DecodeError, Generation, Limits, Sequence, Start};
@@ -90,6 +91,7 @@ struct Scripted {
     noise: Option<f32>,
     refused: BTreeSet<TokenId>,
     forcing: bool,
+    n_others: Option<usize>,
     n_prompt: usize,
     /// Of single sequences.
     n_prompts: BTreeMap<u32, usize>,
@@ -123,6 +125,7 @@ impl Scripted {
             noise: None,
             refused: BTreeSet::new(),
             forcing: true,
+            n_others: None,
             n_prompt: PROMPT.len(),
             n_prompts: BTreeMap::new(),
             max_rows: 128,
@@ -321,6 +324,7 @@ fn run_with(
         random: Random::new(0, 0),
         limits: Limits { max_value_tokens: limit },
         forcing: backend.forcing,
+        n_others: backend.n_others,
     });
     let mut batch = Batch::new(CALL, 1);
     let mut finished: Vec<_> = batch.start(backend, 0, sequence, watch).into_iter().collect();
@@ -450,6 +454,37 @@ fn without_forcing_every_token_is_the_models() {
     assert_eq!(generation.text, text);
     let n_tokens = backend.n_tokens(text);
     assert_eq!((generation.n_free, generation.n_forced, generation.n_prefilled), (n_tokens, 0, 0));
+}
+
+#[test]
+fn choices_are_weighed_against_all_that_is_allowed() {
+    let text = r#"{"name": "fn_sum", "arguments": {"a": 1, "b": 2}}"#;
+    let mut backend = Scripted::new(&functions(TWO), wants(text));
+    backend.n_others = Some(2);
+    let generation = run(&mut backend).unwrap();
+    assert_eq!(generation.choices.len(), generation.n_free as usize);
+    let first = &generation.choices[0];
+    // Both functions begin alike; what remains is `u` of fn_sum and `a` of fn_say.
+    assert_eq!((first.text.as_str(), &text[first.at - 1..first.at]), ("u", "s"));
+    let others: Vec<&str> = first.others.iter().map(|(text, _)| text.as_str()).collect();
+    assert_eq!(others, ["a"]);
+    let sum = first.probability + first.others[0].1;
+    assert!((sum - 1.0).abs() < 1e-9 && first.probability > 0.9, "{first:?}");
+    for choice in &generation.choices {
+        assert!(text[choice.at..].starts_with(&choice.text), "{choice:?}");
+        assert!(choice.others.len() <= 2);
+        assert!(choice.others.is_sorted_by(|(_, one), (_, other)| one >= other), "{choice:?}");
+    }
+    let values: Vec<_> = generation.values.iter().map(|one| one.parameter.as_str()).collect();
+    assert_eq!(values, ["a", "b"]);
+    let confidence = Confidence::of(&generation, ["fn_sum", "fn_say"].into_iter()).unwrap();
+    let product: f64 = confidence.arguments.iter().map(|one| one.probability).product();
+    assert!((confidence.function * product * confidence.end - confidence.call).abs() < 1e-9);
+    assert_eq!(confidence.runner_up.unwrap().name, "fn_say");
+
+    let mut unweighed = Scripted::new(&functions(TWO), wants(text));
+    let generation = run(&mut unweighed).unwrap();
+    assert_eq!((generation.text.as_str(), generation.choices), (text, Vec::new()));
 }
 
 #[test]
@@ -948,6 +983,7 @@ fn a_caller_shares_the_prefix_and_goes_on_after_a_failure() {
         let options = CallOptions {
             limits: Limits { max_value_tokens: 20 },
             forcing: true,
+            n_others: None,
             sampling: Sampling::Greedy,
             seed: 0,
             n_parallel: NonZeroUsize::MIN,
@@ -1043,6 +1079,7 @@ fn answers(
     let options = CallOptions {
         limits: Limits { max_value_tokens: 20 },
         forcing: true,
+        n_others: None,
         sampling: Sampling::Greedy,
         seed: 0,
         n_parallel: NonZeroUsize::new(n_parallel).unwrap(),
@@ -1127,6 +1164,7 @@ fn a_long_prompt_makes_no_short_one_wait_for_the_first_call() {
             random: Random::new(0, 0),
             limits: Limits { max_value_tokens: 20 },
             forcing: true,
+            n_others: None,
         });
         assert!(batch.start(&backend, index, sequence, &mut Unwatched).is_none());
     }

@@ -281,7 +281,8 @@ fn predictions_are_found_by_id_or_place() {
     let call = || Call { name: "f".to_owned(), parameters: json!({}) };
     let read = |file: &str| predictions(file.as_bytes(), &cases).unwrap();
     let [none, one] = [vec![], vec![call()]].map(Prediction::calls);
-    let failed = |error: &str| Prediction { calls: None, error: Some(error.to_owned()) };
+    let failed =
+        |error: &str| Prediction { error: Some(error.to_owned()), ..Prediction::default() };
     assert_eq!(
         read("{\"id\": 2, \"name\": \"f\", \"parameters\": {}}\n{\"id\": \"x\", \"name\": null}\n"),
         (vec![failed("none for this case"), one.clone()], 1)

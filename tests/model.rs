@@ -156,7 +156,14 @@ fn shared(functions: Vec<FunctionDef>) -> Rc<FunctionSet> {
 /// One call at a time.
 fn options(sampling: Sampling, max_value_tokens: u32) -> CallOptions {
     let limits = Limits { max_value_tokens };
-    CallOptions { limits, sampling, seed: 7, n_parallel: NonZeroUsize::MIN, forcing: true }
+    CallOptions {
+        limits,
+        sampling,
+        seed: 7,
+        n_parallel: NonZeroUsize::MIN,
+        forcing: true,
+        n_others: None,
+    }
 }
 
 /// A caller whose calls are checked.
@@ -469,6 +476,7 @@ fn batch(
         seed: 7,
         n_parallel: NonZeroUsize::new(n_parallel).unwrap(),
         forcing: true,
+        n_others: None,
     };
     let store = cache.map(|dir| {
         let cache = PrefixCache::new(dir.to_owned(), &path(model), &llama.state_settings());

@@ -173,6 +173,7 @@ fn the_flags_are_those_of_the_help() {
     flags_of_help.extend(help(&["check", "--help"]));
     flags_of_help.extend(help(&["bench", "--help"]));
     flags_of_help.extend(help(&["eval", "--help"]));
+    flags_of_help.extend(help(&["explain", "--help"]));
     flags_of_help.extend(help(&["model", "quantize", "--help"]));
     // Cargo has flags of its own.
     let text = readme().replace("cargo build --release", "").replace("cargo doc --open", "");

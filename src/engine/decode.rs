@@ -14,7 +14,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::gate::{Place, Random, Sampling};
+use super::gate::{Odds, Place, Random, Sampling};
 use super::{Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab, count};
 use crate::grammar::recognize::Recognizer;
 
@@ -49,8 +49,30 @@ pub struct Cut {
     pub limit: u32,
 }
 
-/// What one sequence came to.
+/// A token that the model chose, and how it weighed it against all others that the grammar allowed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// Where its text begins in the call, in bytes.
+    pub at: usize,
+    /// Its text, as far as it is UTF-8.
+    pub text: String,
+    /// 0 to 1.
+    pub probability: f64,
+    /// The likeliest others with their probabilities, in order.
+    pub others: Vec<(String, f64)>,
+}
+
+/// An argument's value within the text of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueSpan {
+    /// The parameter's name.
+    pub parameter: String,
+    /// Where the value ends, in bytes.
+    pub end: usize,
+}
+
+/// What one sequence came to.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Generation {
     /// The whole call, JSON.
     pub text: String,
@@ -72,6 +94,10 @@ pub struct Generation {
     pub n_rows: u32,
     /// Tokens of the call that were chosen or fed, in order; what follows the last choice has none.
     pub tokens: Vec<TokenId>,
+    /// The model's choices in order, where they were to be weighed.
+    pub choices: Vec<Choice>,
+    /// The values of the arguments up to the last choice, in order.
+    pub values: Vec<ValueSpan>,
     /// Values closed at the limit.
     pub cuts: Vec<Cut>,
     /// From the first row to the last byte.
@@ -125,6 +151,8 @@ pub struct Start<'a, G> {
     pub limits: Limits,
     /// Whether forced text is written without asking the model.
     pub forcing: bool,
+    /// How many others each choice is weighed against by name; `None` where choices are not weighed.
+    pub n_others: Option<usize>,
 }
 
 /// Whether there is more to do.
@@ -146,6 +174,7 @@ pub struct Sequence<G> {
     random: Random,
     limits: Limits,
     forcing: bool,
+    n_others: Option<usize>,
     text: Vec<u8>,
     /// Tokens that wait for their row.
     pending: Vec<TokenId>,
@@ -169,6 +198,7 @@ impl<G: Gate> Sequence<G> {
             random: start.random,
             limits: start.limits,
             forcing: start.forcing,
+            n_others: start.n_others,
             text: Vec::new(),
             pending: start.prompt[start.n_shared as usize..].to_vec(),
             n_past: start.n_shared,
@@ -183,6 +213,8 @@ impl<G: Gate> Sequence<G> {
                 n_divided: 0,
                 n_rows: 0,
                 tokens: Vec::new(),
+                choices: Vec::new(),
+                values: Vec::new(),
                 cuts: Vec::new(),
                 elapsed: Duration::ZERO,
             },
@@ -270,7 +302,7 @@ impl<G: Gate> Sequence<G> {
         if is_cut {
             self.recognizer = after;
             if !self.recognizer.in_argument() {
-                self.value = None;
+                self.end_value();
             }
         }
         Ok(Progress::Rows)
@@ -304,12 +336,20 @@ impl<G: Gate> Sequence<G> {
             .choose(logits, self.sampling, &mut self.random)
             .ok_or_else(|| DecodeError::NothingAllowed { text: lossy(&self.text) })?;
         self.generation.n_free += 1;
+        if let Some(n_others) = self.n_others {
+            let Odds { probability, others } = place.odds(logits, token, n_others);
+            let text = |id| lossy(vocab.bytes(id));
+            let others = others.into_iter().map(|(id, p)| (text(id), p)).collect();
+            let choice = Choice { at: self.text.len(), text: text(token), probability, others };
+            self.generation.choices.push(choice);
+        }
         self.accept(vocab, token)
     }
 
     /// The finished generation.
     #[must_use]
     pub fn finish(mut self) -> Generation {
+        self.end_value();
         self.generation.text = lossy(&self.text);
         self.generation.n_rows = self.n_past - self.generation.n_shared;
         self.generation.elapsed = self.start.elapsed();
@@ -328,7 +368,7 @@ impl<G: Gate> Sequence<G> {
             self.recognizer.push(byte);
             self.text.push(byte);
             if !self.recognizer.in_argument() {
-                self.value = None;
+                self.end_value();
             } else if self.value.is_none() {
                 self.value = Some((0, self.text.len()));
             }
@@ -350,6 +390,13 @@ impl<G: Gate> Sequence<G> {
         let closing = self.recognizer.closing();
         // After a backslash the first of two quotes would be the escaped one.
         closing.iter().all(|b| b"\"]}".contains(b)) && !closing.starts_with(b"\"\"")
+    }
+
+    fn end_value(&mut self) {
+        if let Some((_, start)) = self.value.take() {
+            let parameter = key_before(&self.text[..start]);
+            self.generation.values.push(ValueSpan { parameter, end: self.text.len() });
+        }
     }
 
     fn cut(&self) -> Cut {

@@ -66,7 +66,31 @@ pub struct Place<'a, G> {
     pub vocab: &'a Vocab,
 }
 
+/// How likely the model held a token, among those that were allowed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Odds {
+    /// Of the token, 0 to 1.
+    pub probability: f64,
+    /// The likeliest others with theirs, in order.
+    pub others: Vec<(TokenId, f64)>,
+}
+
 impl<G: Gate> Place<'_, G> {
+    /// What the softmax of the logits, over all that the grammar allows, gives to `token` and to the
+    /// `n_others` likeliest others.
+    #[must_use]
+    pub fn odds(&self, logits: &[f32], token: TokenId, n_others: usize) -> Odds {
+        let mut weights = weigh(logits, self.mask().into_iter(), 1.0);
+        let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        let of = |weight: f64| if total > 0.0 { weight / total } else { 0.0 };
+        let own = weights.iter().position(|(id, _)| *id == token);
+        let probability = own.map_or(0.0, |at| of(weights.swap_remove(at).1));
+        weights.sort_unstable_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.cmp(b)));
+        weights.truncate(n_others);
+        let others = weights.into_iter().map(|(id, weight)| (id, of(weight))).collect();
+        Odds { probability, others }
+    }
+
     fn allows(&mut self, id: TokenId) -> bool {
         self.vocab.kind(id) == TokenKind::Text
             && !self.vocab.bytes(id).is_empty()

@@ -103,6 +103,36 @@ pub struct Ranked {
     pub n: usize,
 }
 
+/// Cases whose calls the model held about equally likely.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Reliability {
+    /// The least probability, and the one that is too much; of the last tenth 1 is in it.
+    pub probability: [f64; 2],
+    /// Right verdicts.
+    #[serde(flatten)]
+    pub right: Tally,
+    /// The mean probability of these calls: of a calibrated model it is the share that is right.
+    pub mean_probability: f64,
+}
+
+impl Reliability {
+    /// One for each tenth of the probabilities that has a case.
+    fn of(scored: &[Scored]) -> Vec<Self> {
+        let tenths = (0..10).map(f64::from).filter_map(|tenth| {
+            let probability = [tenth / 10.0, (tenth + 1.0) / 10.0];
+            let is_last = probability[1] >= 1.0;
+            let is_in = |p: f64| p >= probability[0] && (p < probability[1] || is_last);
+            let own = || scored.iter().filter(|one| one.probability.is_some_and(is_in));
+            let right = Tally::of(own().map(|one| one.right));
+            let sum: f64 = own().filter_map(|one| one.probability).sum();
+            #[expect(clippy::cast_precision_loss, reason = "counts of cases are small")]
+            let mean_probability = sum / right.n as f64;
+            (right.n > 0).then_some(Self { probability, right, mean_probability })
+        });
+        tenths.collect()
+    }
+}
+
 /// The figures of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
@@ -112,6 +142,9 @@ pub struct Summary {
     pub categories: Vec<Category>,
     /// Why cases are wrong, the most frequent reason first.
     pub reasons: Vec<Ranked>,
+    /// Whether likelier calls are right more often.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reliability: Vec<Reliability>,
 }
 
 impl Summary {
@@ -137,7 +170,8 @@ impl Summary {
             Category::of(name, &own.collect::<Vec<_>>())
         };
         let categories = names.iter().map(category).collect();
-        Self { all: Category::of("all", &all), categories, reasons }
+        let reliability = Reliability::of(scored);
+        Self { all: Category::of("all", &all), categories, reasons, reliability }
     }
 
     /// Tables for the terminal.
@@ -170,6 +204,17 @@ impl Summary {
         }
         for Ranked { reason, n } in &self.reasons {
             let _ = writeln!(text, "{n:>7}  {}", reason.name());
+        }
+        if !self.reliability.is_empty() {
+            text.push_str("\nprobability    right     of  share %  mean probability %\n");
+        }
+        for one in &self.reliability {
+            let ([low, high], Tally { n_right, n }) = (one.probability, one.right);
+            let (share, mean) = (100.0 * one.right.share(), 100.0 * one.mean_probability);
+            let _ = writeln!(
+                text,
+                "{low:.1} to {high:.1}   {n_right:>7}  {n:>5}  {share:>7.1}  {mean:>18.1}"
+            );
         }
         text
     }

@@ -222,7 +222,7 @@ pub fn predictions(bytes: &[u8], cases: &[Case]) -> Result<(Vec<Prediction>, usi
         };
         let mut prediction = prediction(&mut record, place)?;
         if let Some(problem) = problem {
-            prediction = Prediction { calls: None, error: Some(problem.to_owned()) };
+            prediction = Prediction { error: Some(problem.to_owned()), ..Prediction::default() };
         }
         if by_key.insert(key.clone(), prediction).is_some() {
             return Err(LabelError::Twice { place, id: key });
@@ -231,7 +231,8 @@ pub fn predictions(bytes: &[u8], cases: &[Case]) -> Result<(Vec<Prediction>, usi
     let key = |(index, case): (usize, &Case)| {
         if has_id { case.id.to_string() } else { index.to_string() }
     };
-    let none = || Prediction { calls: None, error: Some("none for this case".to_owned()) };
+    let none =
+        || Prediction { error: Some("none for this case".to_owned()), ..Prediction::default() };
     let keys = cases.iter().enumerate().map(key);
     let found = keys.map(|key| by_key.remove(&key).unwrap_or_else(none)).collect();
     Ok((found, by_key.len()))
@@ -256,7 +257,7 @@ fn prediction(record: &mut Map<String, Value>, place: Place) -> Result<Predictio
                 .collect::<Result<_, _>>()?
         }
         (Some(Value::Null), _) | (None, Some(Value::Null)) if error.is_some() => {
-            return Ok(Prediction { calls: None, error });
+            return Ok(Prediction { error, ..Prediction::default() });
         }
         (Some(Value::Null), _) | (None, Some(Value::Null)) => Vec::new(),
         (Some(other), _) => return Err(unlike(place.of_key("calls"), &other, "a list of calls")),
@@ -265,7 +266,7 @@ fn prediction(record: &mut Map<String, Value>, place: Place) -> Result<Predictio
         }
         (None, None) => return Err(LabelError::NoCalls { place }),
     };
-    Ok(Prediction { calls: Some(calls), error })
+    Ok(Prediction { error, ..Prediction::calls(calls) })
 }
 
 fn call(value: Value, place: &str) -> Result<Call, LabelError> {

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{Ended, Run};
 use crate::caller::{self, Answer, CallError, CallOptions, FunctionSet, with_causes};
+use crate::confidence::Confidence;
 use crate::config::{AskConfig, Source};
 use crate::definitions::FunctionDef;
 use crate::engine::decode::{Generation, Limits, Watch};
@@ -20,7 +21,7 @@ use crate::input::Request;
 use crate::interrupt::Interrupt;
 use crate::load::{self, LoadOptions};
 use crate::output::Record;
-use crate::report::{CallReport, Summary, Terminal};
+use crate::report::{CallReport, ReportLine, Summary, Terminal, whole};
 
 impl Run {
     /// Answers the requests, several at the same time; `source` is where the shared functions are from.
@@ -39,6 +40,8 @@ impl Run {
             terminal: &mut self.terminal,
             summary: &mut self.summary,
             records: &mut self.records,
+            lines: &mut self.lines,
+            min_confidence: self.min_confidence,
             waiting: BTreeMap::new(),
             functions,
             requests,
@@ -138,8 +141,10 @@ struct Desk<'a> {
     terminal: &'a mut Terminal,
     summary: &'a mut Summary,
     records: &'a mut Vec<Record>,
+    lines: &'a mut Vec<ReportLine>,
+    min_confidence: Option<f64>,
     /// Answered before an earlier one.
-    waiting: BTreeMap<usize, (Record, CallReport)>,
+    waiting: BTreeMap<usize, (Record, CallReport, ReportLine)>,
     functions: &'a [FunctionDef],
     requests: &'a [Request],
     /// Of the run, and of its first prompt.
@@ -152,8 +157,12 @@ impl Desk<'_> {
         self.summary.elapsed = self.start.elapsed();
         self.summary.first.get_or_insert_with(|| self.begin.elapsed());
         let mut record = self.blank(index);
-        let report = match answered {
+        let mut confidence = None;
+        let mut report = match answered {
             Ok(Answer { call, generation }) => {
+                let functions = self.requests[index].functions.as_deref().unwrap_or(self.functions);
+                let names = functions.iter().map(|function| function.name.as_str());
+                confidence = Confidence::of(&generation, names);
                 record.name = Some(call.name);
                 record.parameters = call.parameters;
                 record.error = cut_error(&generation);
@@ -164,23 +173,40 @@ impl Desk<'_> {
                 CallReport { error: Some(reason), ..report.unwrap_or_default() }
             }
         };
-        self.waiting.insert(index, (record, report));
-        while let Some((record, report)) = self.waiting.remove(&self.records.len()) {
+        // The report tells the call also where it is refused.
+        let mut line = ReportLine::new(&record, &report, confidence);
+        if let (Some(name), Some(p), Some(min)) =
+            (&record.name, line.probability(), self.min_confidence)
+        {
+            if p < min {
+                let call = whole(name.as_str(), &record.parameters);
+                let reason =
+                    format!("its probability, {p:.3}, is below --min-confidence {min}: {call}");
+                line.refuse(&reason);
+                report.error = Some(reason.clone());
+                record = Record { error: Some(reason), ..self.blank(index) };
+            }
+        }
+        self.waiting.insert(index, (record, report, line));
+        while let Some((record, report, line)) = self.waiting.remove(&self.records.len()) {
             self.summary.add(&report);
             self.terminal.finished(self.records.len(), &record, &report);
             self.records.push(record);
+            self.lines.push(line);
         }
     }
 
     /// The run ends here: what was answered after a gap keeps its place.
     fn leave(mut self) {
-        for (index, (record, _)) in std::mem::take(&mut self.waiting) {
+        for (index, (record, _, line)) in std::mem::take(&mut self.waiting) {
             while self.records.len() < index {
                 let mut missing = self.blank(self.records.len());
                 missing.error = Some("interrupted before it was answered".to_owned());
+                self.lines.push(ReportLine::new(&missing, &CallReport::default(), None));
                 self.records.push(missing);
             }
             self.records.push(record);
+            self.lines.push(line);
         }
     }
 
@@ -229,7 +255,7 @@ impl Watch for Drawing<'_, '_> {
     }
 }
 
-fn options(config: &AskConfig) -> LoadOptions {
+pub(super) fn options(config: &AskConfig) -> LoadOptions {
     let sampling = if config.temperature > 0.0 {
         Sampling::Temperature { temperature: config.temperature }
     } else {
@@ -246,6 +272,7 @@ fn options(config: &AskConfig) -> LoadOptions {
             seed: config.seed,
             n_parallel: config.parallel.unwrap_or(load::DEFAULT_PARALLEL),
             forcing: true,
+            n_others: config.n_others,
         },
         prefix_cache: config.prefix_cache.clone(),
     }

@@ -264,6 +264,7 @@ fn measure(config: &BenchConfig) -> anyhow::Result<RunResult> {
             seed: 0,
             n_parallel: config.parallel.unwrap_or(load::DEFAULT_PARALLEL),
             forcing: true,
+            n_others: None,
         },
         prefix_cache: config.prefix_cache.clone(),
     };

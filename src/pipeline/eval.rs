@@ -16,7 +16,7 @@ use crate::eval::{self, Call, Case, Comparison, Earlier, ModelFile, Prediction, 
 use crate::interrupt::Interrupt;
 use crate::models;
 use crate::output::{self, Record};
-use crate::report::{self, Exit, Terminal, Verbosity, escape};
+use crate::report::{Exit, ReportLine, Terminal, Verbosity, escape};
 use crate::version;
 
 /// Where runs are kept, relative to the current directory.
@@ -134,8 +134,7 @@ fn answer(
     let mut terminal = Terminal::new(config.verbosity);
     terminal.begin(requests.len());
     let interrupt = Interrupt::listen().context("taking over Ctrl-C")?;
-    let summary = report::Summary::default();
-    let mut run = Run { terminal, interrupt, records: Vec::new(), summary };
+    let mut run = Run::new(terminal, interrupt);
     let exit = match run.answer(ask, (&config.functions, shared), &requests)? {
         Ended::Whole => {
             run.terminal.end(&run.summary, Some(path));
@@ -149,7 +148,13 @@ fn answer(
     report.model = Some(model_file(ask)?);
     report.config = Some(asked(ask));
     report.elapsed_s = Some(run.summary.elapsed.as_secs_f64());
-    Ok((run.records.into_iter().map(Prediction::from).collect(), exit))
+    let lines = run.lines.iter().map(ReportLine::probability);
+    let predictions = run
+        .records
+        .into_iter()
+        .zip(lines)
+        .map(|(record, probability)| Prediction { probability, ..Prediction::from(record) });
+    Ok((predictions.collect(), exit))
 }
 
 impl From<Record> for Prediction {
@@ -160,7 +165,7 @@ impl From<Record> for Prediction {
             Some(name) => Some(vec![Call { name: name.to_string(), parameters }]),
             None => error.is_none().then(Vec::new),
         };
-        Self { calls, error }
+        Self { calls, error, probability: None }
     }
 }
 

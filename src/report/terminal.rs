@@ -25,6 +25,7 @@ use super::{CallReport, Summary, escape, partial, whole};
 const CLEAR_LINE: &str = "\r\x1b[K";
 const GRAY: &str = "\x1b[90m";
 const RED: &str = "\x1b[31m";
+const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
 /// Prompts with a problem that the end names one by one.
@@ -42,7 +43,7 @@ pub enum Verbosity {
     Verbose,
 }
 
-/// What stderr is and can do.
+/// What stderr, or stdout, is and can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// A person looks at it.
@@ -77,7 +78,16 @@ impl Look {
     /// Of this process's stderr, `TERM` and `NO_COLOR`.
     #[must_use]
     pub fn of_stderr() -> Self {
-        let terminal = io::stderr().is_terminal();
+        Self::of(io::stderr().is_terminal())
+    }
+
+    /// The same of stdout.
+    #[must_use]
+    pub fn of_stdout() -> Self {
+        Self::of(io::stdout().is_terminal())
+    }
+
+    fn of(terminal: bool) -> Self {
         let redraws = terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
@@ -98,6 +108,12 @@ impl Look {
 
     fn paint<'a>(&self, color: &str, text: &'a str) -> Cow<'a, str> {
         if self.color { format!("{color}{text}{PLAIN}").into() } else { text.into() }
+    }
+
+    /// What needs no attention; line ends stay.
+    #[must_use]
+    pub fn dim(&self, text: &str) -> String {
+        self.paint(DIM, text).into_owned()
     }
 
     /// A mark under what is wrong.

@@ -132,6 +132,74 @@ fn a_value_that_is_cut_and_a_function_that_cannot_be_called_are_told() {
 
 #[test]
 #[ignore = "needs a GGUF in models/"]
+fn a_report_tells_how_sure_each_call_is() {
+    let folder = folder();
+    let more = "-q --output calls.jsonl --report new/report.jsonl --min-confidence";
+    let run = |min: &str| {
+        let found = command(folder.path(), ADD, &format!("{more} {min}")).output().unwrap();
+        let read = |name: &str| -> serde_json::Value {
+            let text = fs::read_to_string(folder.path().join(name)).unwrap();
+            assert_eq!(text.lines().count(), 1, "{text}");
+            serde_json::from_str(&text).unwrap()
+        };
+        (found.status.code(), read("calls.jsonl"), read("new/report.jsonl"))
+    };
+    let (status, call, line) = run("0");
+    assert_eq!(status, Some(0));
+    assert_eq!(
+        (&line["id"], &line["name"], &line["parameters"]),
+        (&call["id"], &call["name"], &call["parameters"])
+    );
+    let confidence = &line["confidence"];
+    let p = |value: &serde_json::Value| value.as_f64().unwrap();
+    let parts = [&confidence["function"], &confidence["end"]].into_iter();
+    let arguments = confidence["arguments"].as_array().unwrap();
+    let product: f64 =
+        parts.chain(arguments.iter().map(|one| &one["probability"])).map(p).product();
+    assert!((product - p(&confidence["call"])).abs() < 1e-9 && product > 0.0, "{line}");
+    assert!(product < 1.0, "{line}");
+    assert_eq!(confidence["runner_up"]["name"], "fn_note");
+    assert_eq!(line["grounding"][1]["in_prompt"], serde_json::json!({"start": 25, "end": 26}));
+    assert!(
+        line["n_tokens_chosen"].as_u64().unwrap() > 1 && p(&line["elapsed_ms"]) > 0.0,
+        "{line}"
+    );
+
+    let (status, call, line) = run("1");
+    assert_eq!(status, Some(1));
+    assert_eq!(
+        (&call["name"], &call["parameters"]),
+        (&serde_json::Value::Null, &serde_json::json!({}))
+    );
+    let error = call["error"].as_str().unwrap();
+    assert!(
+        error.ends_with("is below --min-confidence 1: fn_add_numbers(a=2.0, b=3.0)"),
+        "{error}"
+    );
+    assert_eq!((&line["name"], &line["error"]), (&"fn_add_numbers".into(), &call["error"]));
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn a_call_is_explained_step_by_step() {
+    let folder = folder();
+    let mut command = callme(folder.path());
+    command.args(["explain", "What is the sum of 2 and 3?", "--show-prompt", "--model", SMOLLM2]);
+    command.args(["--models-dir", root().join("models").to_str().unwrap(), "--no-prefix-cache"]);
+    command.args(
+        "--threads 1 --prompts_config short.json --functions_definition functions.json".split(' '),
+    );
+    let found = command.output().unwrap();
+    assert_eq!(found.status.code(), Some(0), "{}", String::from_utf8_lossy(&found.stderr));
+    let text = String::from_utf8(found.stdout).unwrap();
+    assert!(text.contains("Call the function that fits."), "{text}");
+    assert!(text.contains("\n forced  `") && text.contains(" %  `"), "{text}");
+    assert!(text.contains("\nfn_add_numbers(a=2.0, b=3.0)\n"), "{text}");
+    assert!(text.contains("(next fn_note "), "{text}");
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
 fn the_bench_measures_what_it_says_and_makes_what_is_missing() {
     let folder = folder();
     let label = r#""name": "fn_add_numbers", "parameters": {"a": 2, "b": 3}"#;

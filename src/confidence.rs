@@ -1,0 +1,266 @@
+//! The weighed choices of a generation in; how sure the model was of the function, of each argument and of the
+//! whole call, out. And where a call's values stand in the request.
+//!
+//! The probability of a part is that of all choices that made it, each renormalized over what the grammar
+//! allowed there; what the grammar forced is sure. An argument's includes the choice to give it at all.
+//!
+//! **Invariant:** the product of the function's, the arguments' and the end's is the call's.
+
+use std::ops::Range;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::engine::decode::Generation;
+
+/// What stands before the name in every call.
+const OPENING: &str = "{\"name\": ";
+
+/// How sure a call is. Probabilities are 0 to 1.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Confidence {
+    /// Of the whole call.
+    pub call: f64,
+    /// Of the function's name.
+    pub function: f64,
+    /// The function that was likeliest instead.
+    pub runner_up: Option<RunnerUp>,
+    /// Of each argument up to the last choice, in order; those after it were forced.
+    pub arguments: Vec<ArgumentConfidence>,
+    /// Of there being no further argument.
+    pub end: f64,
+}
+
+/// A function that was not chosen.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunnerUp {
+    /// Its name; where several begin alike so far, that beginning and `…`.
+    pub name: String,
+    /// 0 to 1.
+    pub probability: f64,
+}
+
+/// How sure an argument is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ArgumentConfidence {
+    /// The parameter's name.
+    pub name: String,
+    /// 0 to 1.
+    pub probability: f64,
+}
+
+impl Confidence {
+    /// Of a generation whose choices were weighed; `names` are those of all functions that were offered.
+    #[must_use]
+    pub fn of<'a>(
+        generation: &Generation,
+        names: impl Iterator<Item = &'a str> + Clone,
+    ) -> Option<Self> {
+        let Generation { text, choices, values, n_free, .. } = generation;
+        if choices.len() != *n_free as usize {
+            return None;
+        }
+        let name_end = name_end(text);
+        let argument = |name: &String| ArgumentConfidence { name: name.clone(), probability: 1.0 };
+        let mut found = Self {
+            call: 1.0,
+            function: 1.0,
+            runner_up: None,
+            arguments: values.iter().map(|value| argument(&value.parameter)).collect(),
+            end: 1.0,
+        };
+        for choice in choices {
+            found.call *= choice.probability;
+            if choice.at < name_end {
+                if let Some((other, probability)) = choice.others.first() {
+                    let probability = found.function * probability;
+                    let best = found.runner_up.as_ref().map_or(0.0, |best| best.probability);
+                    let begun = text.get(..choice.at).and_then(|text| text.strip_prefix(OPENING));
+                    if let (Some(begun), true) = (begun, probability > best) {
+                        let name = runner_up(&format!("{begun}{other}"), names.clone());
+                        found.runner_up = Some(RunnerUp { name, probability });
+                    }
+                }
+                found.function *= choice.probability;
+            } else if let Some(at) = values.iter().position(|value| choice.at < value.end) {
+                found.arguments[at].probability *= choice.probability;
+            } else {
+                found.end *= choice.probability;
+            }
+        }
+        Some(found)
+    }
+}
+
+/// Where the name of the function ends, its quotation mark included.
+fn name_end(text: &str) -> usize {
+    let Some(rest) = text.strip_prefix(OPENING) else { return 0 };
+    let mut names = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+    match names.next() {
+        Some(Ok(_)) => OPENING.len() + names.byte_offset(),
+        _ => 0,
+    }
+}
+
+/// The one function whose name, as JSON, begins so; else that beginning.
+fn runner_up<'a>(begun: &str, names: impl Iterator<Item = &'a str>) -> String {
+    // A token may reach beyond the name.
+    let whole = begun[1.min(begun.len())..].find('"').map(|at| &begun[..at + 2]);
+    let begun = whole.unwrap_or(begun);
+    let mut fitting = names.filter(|name| Value::from(*name).to_string().starts_with(begun));
+    match (fitting.next(), fitting.next()) {
+        (Some(name), None) => name.to_owned(),
+        _ => format!("{}…", begun.trim_start_matches('"')),
+    }
+}
+
+/// A string or a number among a call's arguments, and where the request has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Grounding {
+    /// Its place in the arguments, a JSON pointer.
+    pub pointer: String,
+    /// The first characters of the request that are it, counted in code points from 0, the end excluded.
+    pub in_prompt: Option<Range<usize>>,
+}
+
+/// Where the strings and numbers of a call's arguments stand in the request.
+#[must_use]
+pub fn grounding(prompt: &str, parameters: &Value) -> Vec<Grounding> {
+    let mut found = Vec::new();
+    ground(prompt, parameters, &mut String::new(), &mut found);
+    found
+}
+
+fn ground(prompt: &str, value: &Value, pointer: &mut String, found: &mut Vec<Grounding>) {
+    let text = match value {
+        Value::String(text) => text.as_str(),
+        // What is output for a whole number ends in `.0`.
+        Value::Number(number) => number.as_str().strip_suffix(".0").unwrap_or(number.as_str()),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                within(pointer, &index.to_string(), |pointer| ground(prompt, item, pointer, found));
+            }
+            return;
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                within(pointer, &key, |pointer| ground(prompt, member, pointer, found));
+            }
+            return;
+        }
+        Value::Null | Value::Bool(_) => return,
+    };
+    let is_number = value.is_number();
+    let stands = |at: &usize| {
+        let (before, after) = (&prompt[..*at], &prompt[at + text.len()..]);
+        // Of `12.5` neither `12` nor `5` is a number of its own.
+        let fraction = |rest: &str| {
+            let mut rest = rest.chars();
+            rest.next() == Some('.') && rest.next().is_some_and(|c| c.is_ascii_digit())
+        };
+        !is_number
+            || !(before.ends_with(|c: char| c.is_ascii_digit() || c == '.')
+                || after.starts_with(|c: char| c.is_ascii_digit())
+                || fraction(after))
+    };
+    let mut places = prompt.match_indices(text).map(|(at, _)| at);
+    let start = if text.is_empty() { None } else { places.find(stands) };
+    let in_prompt = start.map(|start| {
+        let n_before = prompt[..start].chars().count();
+        n_before..n_before + text.chars().count()
+    });
+    found.push(Grounding { pointer: pointer.clone(), in_prompt });
+}
+
+fn within(pointer: &mut String, key: &str, visit: impl FnOnce(&mut String)) {
+    let length = pointer.len();
+    pointer.push('/');
+    pointer.push_str(key);
+    visit(pointer);
+    pointer.truncate(length);
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::engine::decode::{Choice, ValueSpan};
+    use serde_json::json;
+
+    fn generation(
+        text: &str,
+        choices: &[(&str, f64, &str, f64)],
+        ends: &[(&str, &str)],
+    ) -> Generation {
+        let mut at = 0;
+        let choices: Vec<Choice> = choices
+            .iter()
+            .map(|&(piece, probability, other, p)| {
+                at += text[at..].find(piece).unwrap();
+                let others = vec![(other.to_owned(), p)];
+                let choice = Choice { at, text: piece.to_owned(), probability, others };
+                at += piece.len();
+                choice
+            })
+            .collect();
+        let values = ends
+            .iter()
+            .map(|(parameter, value)| {
+                let end = text.find(value).unwrap() + value.len();
+                ValueSpan { parameter: (*parameter).to_owned(), end }
+            })
+            .collect();
+        let n_free = u32::try_from(choices.len()).unwrap();
+        Generation { text: text.to_owned(), n_free, choices, values, ..Generation::default() }
+    }
+
+    #[test]
+    fn every_choice_counts_for_its_part() {
+        let text = r#"{"name": "get_time", "arguments": {"zone": "UTC", "h": 12}}"#;
+        let choices = [
+            ("get", 0.5, "add", 0.4),
+            ("time", 0.5, "tide\", ", 0.4),
+            ("UTC", 0.5, "x", 0.1),
+            (", \"h", 0.25, "}", 0.75),
+            ("12", 0.5, "1", 0.5),
+            ("}}", 1.0, "", 0.0),
+        ];
+        let generation = generation(text, &choices, &[("zone", "\"UTC\""), ("h", "12}")]);
+        let names = ["get_time", "get_tide", "add_one", "add_two"];
+        let found = Confidence::of(&generation, names.into_iter()).unwrap();
+        assert_eq!((found.function, found.end, found.call), (0.25, 1.0, 0.015_625));
+        let probabilities: Vec<_> = found.arguments.iter().map(|one| one.probability).collect();
+        assert_eq!(probabilities, [0.5, 0.125]);
+        assert_eq!(found.runner_up.unwrap(), RunnerUp { name: "add…".into(), probability: 0.4 });
+        let choices = [("get", 1.0, "add", 0.0), ("time", 0.5, "tide\", ", 0.4)];
+        let found = Confidence::of(&self::generation(text, &choices, &[]), names.into_iter());
+        let runner_up = RunnerUp { name: "get_tide".into(), probability: 0.4 };
+        assert_eq!(found.unwrap().runner_up.unwrap(), runner_up);
+    }
+
+    #[test]
+    fn choices_that_were_not_weighed_say_nothing() {
+        let generation = Generation { n_free: 2, ..Generation::default() };
+        assert_eq!(Confidence::of(&generation, std::iter::empty()), None);
+    }
+
+    #[test]
+    fn values_are_found_in_the_request() {
+        let prompt = "Añade 12.5 y 5 al texto «x/y», no 125";
+        let parameters = json!({"a": 12.5, "b": 5.0, "c": 25, "d": ["x/y", "z"], "a/b": {"e": true, "f": "125"}});
+        let found: Vec<_> = grounding(prompt, &parameters)
+            .into_iter()
+            .map(|one| (one.pointer, one.in_prompt))
+            .collect();
+        let expected = [
+            ("/a", Some(6..10)),
+            ("/b", Some(13..14)),
+            ("/c", None),
+            ("/d/0", Some(25..28)),
+            ("/d/1", None),
+            ("/a~1b/f", Some(34..37)),
+        ];
+        assert_eq!(found, expected.map(|(pointer, range)| (pointer.to_owned(), range)));
+    }
+}

@@ -149,6 +149,21 @@ fn usage_errors_are_told_on_stderr() {
             "--functions_definition functions.json --input prompts.json --output prompts.json",
             "error: --output prompts.json is the file that --input reads; name another\n".into(),
         ),
+        (
+            "--functions_definition functions.json --report functions.json",
+            "error: --report functions.json is the file that --functions_definition reads; name another\n".into(),
+        ),
+        (
+            "--output calls.jsonl --report calls.jsonl",
+            "error: --output and --report both go to calls.jsonl; name another for one of them\n".into(),
+        ),
+        (
+            "--output - --report -",
+            "error: --output and --report both go to stdout; name another for one of them\n".into(),
+        ),
+        ("--min-confidence 50", "error: …not a number from 0 to 1\n…".into()),
+        ("explain", "error: the following required arguments were not provided:\n  <PROMPT>…".into()),
+        ("--report r explain x", "error: the flags of a run do not go with the subcommand explain; see callme explain --help\n".into()),
     ] {
         check(folder, arguments, 2, "", &stderr);
     }

@@ -125,8 +125,7 @@ impl Reliability {
             let own = || scored.iter().filter(|one| one.probability.is_some_and(is_in));
             let right = Tally::of(own().map(|one| one.right));
             let sum: f64 = own().filter_map(|one| one.probability).sum();
-            #[expect(clippy::cast_precision_loss, reason = "counts of cases are small")]
-            let mean_probability = sum / right.n as f64;
+            let mean_probability = sum / f64::from(right.n);
             (right.n > 0).then_some(Self { probability, right, mean_probability })
         });
         tenths.collect()
@@ -407,5 +406,40 @@ mod tests {
         }
         let many = sign_test(1_100, 900);
         assert!((8e-6..9e-6).contains(&many), "{many}");
+    }
+
+    #[test]
+    fn cases_are_counted_by_the_tenth_of_their_probability() {
+        let scored = |probability: Option<f64>, right| Scored {
+            id: Value::Null,
+            category: "c".to_owned(),
+            prompt: String::new(),
+            calls: None,
+            error: None,
+            probability,
+            right,
+            reason: None,
+            detail: None,
+            grade: None,
+        };
+        let all = [
+            scored(Some(1.0), true),
+            scored(Some(0.95), true),
+            scored(Some(0.9), false),
+            scored(Some(0.0), false),
+            scored(None, true),
+        ];
+        let found: Vec<_> = Reliability::of(&all)
+            .into_iter()
+            .map(|one| (one.probability, one.right, (one.mean_probability * 100.0).round()))
+            .collect();
+        let tally = |n_right, n| Tally { n_right, n };
+        assert_eq!(found, [([0.0, 0.1], tally(0, 1), 0.0), ([0.9, 1.0], tally(2, 3), 95.0)]);
+        let table = Summary::of(&all).table();
+        assert!(
+            table.ends_with("0.9 to 1.0         2      3     66.7                95.0\n"),
+            "{table}"
+        );
+        assert!(!Summary::of(&all[4..]).table().contains("probability"));
     }
 }

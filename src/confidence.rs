@@ -54,7 +54,7 @@ impl Confidence {
     #[must_use]
     pub fn of<'a>(
         generation: &Generation,
-        names: impl Iterator<Item = &'a str> + Clone,
+        names: &(impl Iterator<Item = &'a str> + Clone),
     ) -> Option<Self> {
         let Generation { text, choices, values, n_free, .. } = generation;
         if choices.len() != *n_free as usize {
@@ -228,13 +228,13 @@ mod tests {
         ];
         let generation = generation(text, &choices, &[("zone", "\"UTC\""), ("h", "12}")]);
         let names = ["get_time", "get_tide", "add_one", "add_two"];
-        let found = Confidence::of(&generation, names.into_iter()).unwrap();
+        let found = Confidence::of(&generation, &names.into_iter()).unwrap();
         assert_eq!((found.function, found.end, found.call), (0.25, 1.0, 0.015_625));
         let probabilities: Vec<_> = found.arguments.iter().map(|one| one.probability).collect();
         assert_eq!(probabilities, [0.5, 0.125]);
         assert_eq!(found.runner_up.unwrap(), RunnerUp { name: "add…".into(), probability: 0.4 });
         let choices = [("get", 1.0, "add", 0.0), ("time", 0.5, "tide\", ", 0.4)];
-        let found = Confidence::of(&self::generation(text, &choices, &[]), names.into_iter());
+        let found = Confidence::of(&self::generation(text, &choices, &[]), &names.into_iter());
         let runner_up = RunnerUp { name: "get_tide".into(), probability: 0.4 };
         assert_eq!(found.unwrap().runner_up.unwrap(), runner_up);
     }
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn choices_that_were_not_weighed_say_nothing() {
         let generation = Generation { n_free: 2, ..Generation::default() };
-        assert_eq!(Confidence::of(&generation, std::iter::empty()), None);
+        assert_eq!(Confidence::of(&generation, &std::iter::empty()), None);
     }
 
     #[test]

@@ -404,6 +404,12 @@ pub enum SchemaProblem {
     /// An assertion whose opposite the grammar cannot express.
     #[error("is not supported where its opposite is needed (in not, if, oneOf or contains)")]
     NegationUnsupported,
+    /// A keyword that the schema's own draft has not, where its opposite is needed: whoever ignores it allows less.
+    #[error(
+        "is newer than the schema's draft, and where its opposite is needed (in not, if, oneOf or contains) \
+         the drafts differ; name a newer draft in $schema"
+    )]
+    NewerThanDraft,
     /// An array without duplicates of items that are not a short list of values.
     #[error("is not supported for items that are not a short list of values")]
     EndlesslyManyItems,

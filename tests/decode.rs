@@ -477,7 +477,7 @@ fn choices_are_weighed_against_all_that_is_allowed() {
     }
     let values: Vec<_> = generation.values.iter().map(|one| one.parameter.as_str()).collect();
     assert_eq!(values, ["a", "b"]);
-    let confidence = Confidence::of(&generation, ["fn_sum", "fn_say"].into_iter()).unwrap();
+    let confidence = Confidence::of(&generation, &["fn_sum", "fn_say"].into_iter()).unwrap();
     let product: f64 = confidence.arguments.iter().map(|one| one.probability).product();
     assert!((confidence.function * product * confidence.end - confidence.call).abs() < 1e-9);
     assert_eq!(confidence.runner_up.unwrap().name, "fn_say");

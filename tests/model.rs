@@ -526,6 +526,7 @@ fn parting((one, tokens): &Written, (other, other_tokens): &Written, vocab: &Voc
 /// Some hundred calls with the text that the grammar forces written, and with all of it chosen.
 #[test]
 #[ignore = "needs a GGUF in models/"]
+#[expect(clippy::print_stdout, reason = "the list is what one wants to read")]
 fn forced_text_is_what_the_model_would_have_written() {
     let shared_data = root().join("../shared/data/callme");
     let mut sets = vec![(

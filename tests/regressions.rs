@@ -141,6 +141,34 @@ fn one_of_took_an_implied_type_for_all_that_a_branch_allows() {
     );
 }
 
+/// The validator ignores what its draft has not, so the opposite of such a keyword allowed what it refuses.
+#[test]
+fn a_keyword_of_a_later_draft_widened_what_must_not_hold() {
+    let schema = |inner: &str, draft: &str| {
+        let parameters = format!(
+            r#"{{"$schema": "http://json-schema.org/{draft}/schema#", "properties": {{"k": {{"type": "integer", "not": {inner}}}}}}}"#
+        );
+        let name = FunctionName::new("f").unwrap();
+        let function = FunctionDef::new(name, None, &serde_json::from_str(&parameters).unwrap());
+        calls(&[function], Options::LEGAL).unwrap()
+    };
+    for (inner, draft, newer) in [
+        (r#"{"if": true, "then": {"type": "object"}}"#, "draft-04", Some("draft-07")),
+        (r#"{"const": 3}"#, "draft-04", Some("draft-06")),
+        (r#"{"required": ["a"], "dependentRequired": {"b": ["c"]}}"#, "draft-07", None),
+        (r#"{"enum": [3]}"#, "draft-03", Some("draft-07")),
+    ] {
+        let refused = &schema(inner, draft).refused;
+        let is_newer = !inner.contains("enum");
+        assert_eq!(refused.len(), usize::from(is_newer), "{inner}: {refused:?}");
+        let told = refused.iter().map(|(_, error)| error.to_string()).collect::<String>();
+        assert_eq!(told.contains("is newer than the schema's draft"), is_newer, "{told}");
+        if let Some(newer) = newer {
+            assert!(schema(inner, newer).refused.is_empty(), "{inner} {newer}");
+        }
+    }
+}
+
 /// Each level of a repetition of a repetition was kept: 27 of them took 38 s to compile in the fuzzer.
 #[test]
 fn endless_repetitions_of_each_other_are_one() {

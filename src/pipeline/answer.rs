@@ -162,7 +162,7 @@ impl Desk<'_> {
             Ok(Answer { call, generation }) => {
                 let functions = self.requests[index].functions.as_deref().unwrap_or(self.functions);
                 let names = functions.iter().map(|function| function.name.as_str());
-                confidence = Confidence::of(&generation, names);
+                confidence = Confidence::of(&generation, &names);
                 record.name = Some(call.name);
                 record.parameters = call.parameters;
                 record.error = cut_error(&generation);

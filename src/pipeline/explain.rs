@@ -47,7 +47,7 @@ pub(super) fn explain(config: &ExplainConfig) -> anyhow::Result<Exit> {
             let (name, parameters) = (answer.call.name.as_str(), &answer.call.parameters);
             let _ = writeln!(text, "\n{}", whole(name, parameters));
             let names = set.functions().iter().map(|function| function.name.as_str());
-            if let Some(confidence) = Confidence::of(&answer.generation, names) {
+            if let Some(confidence) = Confidence::of(&answer.generation, &names) {
                 text.push_str(&parts(&confidence));
             }
             let values = grounding(&config.prompt, parameters);

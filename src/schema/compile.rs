@@ -841,6 +841,10 @@ impl<'a> Compiler<'a> {
             Read::Keywords(map) => map,
             Read::Whole(constraint) => return Ok(constraint),
         };
+        let draft = self.document.draft;
+        if let Some(newer) = map.keys().find(|keyword| draft.is_before(keyword)) {
+            return Err(error(newer, &pointer, SchemaProblem::NewerThanDraft).into());
+        }
         let mut either = Constraint::none();
         if let Some(names) = types(map, &pointer)? {
             either = either.or(read::all_but(&names));

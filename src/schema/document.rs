@@ -39,6 +39,22 @@ impl Draft {
         }
     }
 
+    /// Whether a keyword that asserts something is of a later draft.
+    pub(super) fn is_before(self, keyword: &str) -> bool {
+        match keyword {
+            "const" | "contains" | "propertyNames" | "if" => self < Self::Draft7,
+            "dependentRequired"
+            | "dependentSchemas"
+            | "minContains"
+            | "maxContains"
+            | "unevaluatedItems"
+            | "unevaluatedProperties"
+            | "$recursiveRef" => self < Self::Draft201909,
+            "prefixItems" | "$dynamicRef" => self < Self::Draft202012,
+            _ => false,
+        }
+    }
+
     /// Whether `$ref` stands alone: up to draft 7 its siblings assert nothing.
     pub(super) fn reference_stands_alone(self) -> bool {
         self <= Self::Draft7

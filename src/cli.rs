@@ -57,7 +57,8 @@ probability among all that the grammar allowed, and the likeliest others;
 what the grammar forced is marked so. Then the call, how sure each part of it
 is, and which of its values do not stand in the prompt.
 
-Exit status: 0 explained, 1 there is no call, 2 it could not run";
+Exit status: 0 explained, 1 there is no call or it was cut, 2 it could not run,
+130 or 143 interrupted";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -205,7 +206,9 @@ pub struct RunArgs {
     /// One line a prompt: the call, how likely the model held the call, its
     /// function (and which one was next) and each argument, among all that the
     /// grammar allowed; where its strings and numbers stand in the prompt, in
-    /// characters; tokens, milliseconds, and what went wrong.
+    /// characters; tokens, milliseconds, and what went wrong. The probability
+    /// is that of the tokens that were chosen: another way to divide a text
+    /// into tokens counts in so far as the grammar makes them one.
     /// [default: none]
     #[arg(long, value_name = "FILE", help_heading = "Files", verbatim_doc_comment)]
     pub report: Option<PathBuf>,

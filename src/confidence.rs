@@ -31,7 +31,7 @@ pub struct Confidence {
     pub end: f64,
 }
 
-/// A function that was not chosen.
+/// A function, or several that begin alike, that was not chosen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunnerUp {
     /// Its name; where several begin alike so far, that beginning and `…`.
@@ -72,12 +72,17 @@ impl Confidence {
         for choice in choices {
             found.call *= choice.probability;
             if choice.at < name_end {
-                if let Some((other, probability)) = choice.others.first() {
+                let begun = text.get(..choice.at).and_then(|text| text.strip_prefix(OPENING));
+                for (other, probability) in &choice.others {
                     let probability = found.function * probability;
                     let best = found.runner_up.as_ref().map_or(0.0, |best| best.probability);
-                    let begun = text.get(..choice.at).and_then(|text| text.strip_prefix(OPENING));
-                    if let (Some(begun), true) = (begun, probability > best) {
-                        let name = runner_up(&format!("{begun}{other}"), names.clone());
+                    if probability <= best {
+                        break;
+                    }
+                    let begun = begun.map(|begun| format!("{begun}{other}")).unwrap_or_default();
+                    // A shorter token on the way to the chosen name tells of no other function.
+                    if !text[OPENING.len()..name_end].starts_with(&begun) {
+                        let name = runner_up(&begun, names.clone());
                         found.runner_up = Some(RunnerUp { name, probability });
                     }
                 }
@@ -134,8 +139,7 @@ pub fn grounding(prompt: &str, parameters: &Value) -> Vec<Grounding> {
 fn ground(prompt: &str, value: &Value, pointer: &mut String, found: &mut Vec<Grounding>) {
     let text = match value {
         Value::String(text) => text.as_str(),
-        // What is output for a whole number ends in `.0`.
-        Value::Number(number) => number.as_str().strip_suffix(".0").unwrap_or(number.as_str()),
+        Value::Number(number) => number.as_str(),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 within(pointer, &index.to_string(), |pointer| ground(prompt, item, pointer, found));
@@ -152,6 +156,15 @@ fn ground(prompt: &str, value: &Value, pointer: &mut String, found: &mut Vec<Gro
         Value::Null | Value::Bool(_) => return,
     };
     let is_number = value.is_number();
+    // What is output for a whole number ends in `.0`, as few people write it.
+    let whole = text.strip_suffix(".0").filter(|_| is_number);
+    let in_prompt =
+        [Some(text), whole].into_iter().flatten().find_map(|text| find(prompt, text, is_number));
+    found.push(Grounding { pointer: pointer.clone(), in_prompt });
+}
+
+/// The first place of a text in the request, in characters.
+fn find(prompt: &str, text: &str, is_number: bool) -> Option<Range<usize>> {
     let stands = |at: &usize| {
         let (before, after) = (&prompt[..*at], &prompt[at + text.len()..]);
         // Of `12.5` neither `12` nor `5` is a number of its own.
@@ -165,12 +178,9 @@ fn ground(prompt: &str, value: &Value, pointer: &mut String, found: &mut Vec<Gro
                 || fraction(after))
     };
     let mut places = prompt.match_indices(text).map(|(at, _)| at);
-    let start = if text.is_empty() { None } else { places.find(stands) };
-    let in_prompt = start.map(|start| {
-        let n_before = prompt[..start].chars().count();
-        n_before..n_before + text.chars().count()
-    });
-    found.push(Grounding { pointer: pointer.clone(), in_prompt });
+    let start = places.find(stands).filter(|_| !text.is_empty())?;
+    let n_before = prompt[..start].chars().count();
+    Some(n_before..n_before + text.chars().count())
 }
 
 fn within(pointer: &mut String, key: &str, visit: impl FnOnce(&mut String)) {
@@ -247,8 +257,8 @@ mod tests {
 
     #[test]
     fn values_are_found_in_the_request() {
-        let prompt = "Añade 12.5 y 5 al texto «x/y», no 125";
-        let parameters = json!({"a": 12.5, "b": 5.0, "c": 25, "d": ["x/y", "z"], "a/b": {"e": true, "f": "125"}});
+        let prompt = "Añade 12.5 y 5 al texto «x/y», no 125 o 7.0";
+        let parameters = json!({"a": 12.5, "b": 5.0, "c": 25, "whole": 7.0, "d": ["x/y", "z"], "a/b": {"e": true, "f": "125"}});
         let found: Vec<_> = grounding(prompt, &parameters)
             .into_iter()
             .map(|one| (one.pointer, one.in_prompt))
@@ -257,6 +267,7 @@ mod tests {
             ("/a", Some(6..10)),
             ("/b", Some(13..14)),
             ("/c", None),
+            ("/whole", Some(40..43)),
             ("/d/0", Some(25..28)),
             ("/d/1", None),
             ("/a~1b/f", Some(34..37)),

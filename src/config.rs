@@ -26,6 +26,9 @@ const INPUT: &str = "data/input/function_calling_tests.json";
 const OUTPUT: &str = "data/output/function_calls.json";
 const PROMPTS_CONFIG: &str = "config/prompts.json";
 
+/// Others among which the next function is looked for.
+const N_OTHERS: usize = 8;
+
 /// Others that are shown beside a choice.
 const DEFAULT_OTHERS: usize = 3;
 
@@ -417,7 +420,7 @@ fn run_config(
     }
     let mut ask = ask(run.ask, &prompts, models_dir)?;
     let min_confidence = run.min_confidence;
-    ask.n_others = (report.is_some() || min_confidence.is_some()).then_some(1);
+    ask.n_others = (report.is_some() || min_confidence.is_some()).then_some(N_OTHERS);
     Ok(RunConfig { functions, input, output, report, min_confidence, ask, verbosity })
 }
 
@@ -555,7 +558,7 @@ fn check_apart(output: &Target, report: &Target) -> Result<(), ConfigError> {
     let place = match (output, report) {
         (Target::Stdout, Target::Stdout) => "stdout".to_owned(),
         (Target::Path(output), Target::Path(report))
-            if output == report || is_same_file(output, report) =>
+            if is_same_file(output, report) || place(output) == place(report) =>
         {
             output.display().to_string()
         }
@@ -573,6 +576,16 @@ fn prompts_config(source: &Source) -> Result<PromptsConfig, ConfigError> {
             Ok(PromptsConfig::load(path)?)
         }
         _ => Ok(PromptsConfig::default()),
+    }
+}
+
+/// A path that may not be there yet, by the folder that it is in.
+fn place(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    match (folder, path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
     }
 }
 

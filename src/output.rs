@@ -158,13 +158,15 @@ impl OutputFile {
     /// # Errors
     /// [`OutputError::Write`].
     pub fn finish_lines(self, lines: &[impl Serialize]) -> Result<Written, OutputError> {
-        self.destination.write(&|out| {
-            for line in lines {
-                serde_json::to_writer(&mut *out, line)?;
-                out.write_all(b"\n")?;
-            }
-            out.flush()
-        })
+        self.destination.write(&|out| write_lines(out, lines))
+    }
+
+    /// The same of an interrupted run, to `OUTPUT.partial`.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn keep_partial_lines(self, lines: &[impl Serialize]) -> Result<(), OutputError> {
+        self.destination.keep_partial(&|out| write_lines(out, lines)).map(|_| ())
     }
 
     /// Writes the records of an interrupted run to `OUTPUT.partial`, in the same format.
@@ -174,15 +176,7 @@ impl OutputFile {
     /// # Errors
     /// [`OutputError::Write`].
     pub fn keep_partial(self, records: &[Record]) -> Result<Option<PathBuf>, OutputError> {
-        let content: Content<'_> = &|out| write_records(out, records, self.format);
-        match self.destination {
-            Destination::Replace(file) => {
-                let partial = file.partial();
-                partial.replace(content)?;
-                Ok(Some(partial.shown))
-            }
-            other => other.write(content).map(|_| None),
-        }
+        self.destination.keep_partial(&|out| write_records(out, records, self.format))
     }
 }
 
@@ -227,6 +221,17 @@ impl Destination {
         })?;
         file.temporary().map_err(|source| refused("no file can be made in its folder", source))?;
         Ok(Self::Replace(file))
+    }
+
+    fn keep_partial(&self, content: Content<'_>) -> Result<Option<PathBuf>, OutputError> {
+        match self {
+            Self::Replace(file) => {
+                let partial = file.partial();
+                partial.replace(content)?;
+                Ok(Some(partial.shown))
+            }
+            other => other.write(content).map(|_| None),
+        }
     }
 
     fn write(&self, content: Content<'_>) -> Result<Written, OutputError> {
@@ -387,6 +392,14 @@ struct Line<'a> {
     entry: Entry<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
+}
+
+fn write_lines(out: &mut dyn Write, lines: &[impl Serialize]) -> io::Result<()> {
+    for line in lines {
+        serde_json::to_writer(&mut *out, line)?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()
 }
 
 fn write_records(mut out: &mut dyn Write, records: &[Record], format: Format) -> io::Result<()> {

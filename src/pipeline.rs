@@ -150,17 +150,20 @@ fn answer_all(config: &RunConfig) -> anyhow::Result<Exit> {
     let mut run = Run::new(terminal, interrupt);
     run.min_confidence = config.min_confidence;
     let ended = run.answer(&config.ask, (&config.functions, &functions), &requests)?;
-    if let Some(report) = report {
-        report.finish_lines(&run.lines)?;
-    }
     match ended {
         Ended::Whole => {
             let written = output.finish(&run.records)?;
+            if let Some(report) = report {
+                report.finish_lines(&run.lines)?;
+            }
             run.terminal.end(&run.summary, config.output.path());
             Ok(exit(written, &run.summary))
         }
         Ended::Interrupted => {
             let kept_in = output.keep_partial(&run.records)?;
+            if let Some(report) = report {
+                report.keep_partial_lines(&run.lines)?;
+            }
             run.terminal.interrupted(run.records.len(), kept_in.as_deref());
             let signal = run.interrupt.signal().ok_or_else(|| anyhow!("interrupted"))?;
             Ok(Exit::Interrupted(signal))

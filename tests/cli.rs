@@ -161,6 +161,10 @@ fn usage_errors_are_told_on_stderr() {
             "--output - --report -",
             "error: --output and --report both go to stdout; name another for one of them\n".into(),
         ),
+        (
+            "--output calls.jsonl --report ./calls.jsonl",
+            "error: --output and --report both go to calls.jsonl; name another for one of them\n".into(),
+        ),
         ("--min-confidence 50", "error: …not a number from 0 to 1\n…".into()),
         ("explain", "error: the following required arguments were not provided:\n  <PROMPT>…".into()),
         ("--report r explain x", "error: the flags of a run do not go with the subcommand explain; see callme explain --help\n".into()),

@@ -682,6 +682,22 @@ all              2      3     66.7   20.8 to 93.9
 }
 
 #[test]
+fn a_failure_is_no_answer_however_it_is_written() {
+    let cases = cases(CASES.as_bytes(), "cases").unwrap();
+    for record in [
+        r#"{"id": "none", "calls": [], "error": "out of memory"}"#,
+        r#"{"id": "none", "calls": null, "error": "out of memory"}"#,
+        r#"{"id": "none", "name": null, "parameters": {}, "error": "out of memory"}"#,
+        r#"{"id": "none", "error": "out of memory"}"#,
+    ] {
+        let (mut found, _) = predictions(record.as_bytes(), &cases).unwrap();
+        let scored = score(&cases[2], &[], found.remove(2), Scoring::Strict);
+        assert_eq!(scored.reason.map(Reason::name), Some("no_prediction"), "{record}");
+        assert_eq!(scored.error.as_deref(), Some("out of memory"), "{record}");
+    }
+}
+
+#[test]
 fn prompts_of_the_exercise_have_two_figures() {
     let folder = folder();
     let arguments =

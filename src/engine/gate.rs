@@ -77,18 +77,33 @@ pub struct Odds {
 
 impl<G: Gate> Place<'_, G> {
     /// What the softmax of the logits, over all that the grammar allows, gives to `token` and to the
-    /// `n_others` likeliest others.
+    /// `n_others` likeliest others. A token that leads to the same text, since the grammar forces what one of
+    /// the two has more than the other, counts as `token`.
     #[must_use]
     pub fn odds(&self, logits: &[f32], token: TokenId, n_others: usize) -> Odds {
         let mut weights = weigh(logits, self.mask().into_iter(), 1.0);
         let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
         let of = |weight: f64| if total > 0.0 { weight / total } else { 0.0 };
-        let own = weights.iter().position(|(id, _)| *id == token);
-        let probability = own.map_or(0.0, |at| of(weights.swap_remove(at).1));
+        let mut probability = 0.0;
+        weights.retain(|(id, weight)| {
+            let is_same = *id == token || self.leads_to_the_same(token, *id);
+            if is_same {
+                probability += of(*weight);
+            }
+            !is_same
+        });
         weights.sort_unstable_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.cmp(b)));
         weights.truncate(n_others);
         let others = weights.into_iter().map(|(id, weight)| (id, of(weight))).collect();
         Odds { probability, others }
+    }
+
+    fn leads_to_the_same(&self, one: TokenId, other: TokenId) -> bool {
+        let (one, other) = (self.vocab.bytes(one), self.vocab.bytes(other));
+        let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+        let Some(rest) = long.strip_prefix(short) else { return false };
+        let mut after = self.recognizer.clone();
+        after.push_all(short).is_ok() && after.forced().starts_with(rest)
     }
 
     fn allows(&mut self, id: TokenId) -> bool {

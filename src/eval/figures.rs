@@ -343,7 +343,9 @@ pub struct Report {
     pub summary: Summary,
     /// Against an earlier run.
     pub comparison: Option<Comparison>,
-    /// Every case, in order.
+    /// Cases that there were; fewer have a record where the run was interrupted.
+    pub n_cases: usize,
+    /// Every case that was answered, in order.
     pub records: Vec<Scored>,
 }
 
@@ -351,7 +353,12 @@ impl Report {
     /// The tables, with each failure behind them if `each` says so.
     #[must_use]
     pub fn text(&self, each: bool) -> String {
-        let mut text = self.summary.table();
+        let n = self.records.len();
+        let mut text = match self.n_cases {
+            n_cases if n < n_cases => format!("interrupted: {n} of {n_cases} cases\n\n"),
+            _ => String::new(),
+        };
+        text.push_str(&self.summary.table());
         if each && self.summary.all.right.n_right < self.summary.all.right.n {
             text.push('\n');
         }

@@ -256,17 +256,17 @@ fn prediction(record: &mut Map<String, Value>, place: Place) -> Result<Predictio
                 .map(|(index, one)| call(one, &child(&pointer, &index.to_string())))
                 .collect::<Result<_, _>>()?
         }
-        (Some(Value::Null), _) | (None, Some(Value::Null)) if error.is_some() => {
-            return Ok(Prediction { error, ..Prediction::default() });
-        }
         (Some(Value::Null), _) | (None, Some(Value::Null)) => Vec::new(),
+        (None, None) if error.is_some() => Vec::new(),
         (Some(other), _) => return Err(unlike(place.of_key("calls"), &other, "a list of calls")),
         (None, Some(_)) => {
             vec![call(Value::Object(std::mem::take(record)), &place.to_string())?]
         }
         (None, None) => return Err(LabelError::NoCalls { place }),
     };
-    Ok(Prediction { error, ..Prediction::calls(calls) })
+    let calls = Some(calls).filter(|calls: &Vec<Call>| error.is_none() || !calls.is_empty());
+    let probability = record.get("probability").and_then(Value::as_f64);
+    Ok(Prediction { calls, error, probability })
 }
 
 fn call(value: Value, place: &str) -> Result<Call, LabelError> {

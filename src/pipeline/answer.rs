@@ -290,7 +290,7 @@ fn report(generation: &Generation) -> CallReport {
     }
 }
 
-fn cut_error(generation: &Generation) -> Option<String> {
+pub(super) fn cut_error(generation: &Generation) -> Option<String> {
     let mut text = String::new();
     for cut in &generation.cuts {
         let and = if text.is_empty() { "" } else { "; " };

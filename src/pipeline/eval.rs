@@ -56,6 +56,7 @@ pub(super) fn eval(config: &EvalConfig) -> anyhow::Result<Exit> {
         scoring: config.scoring,
         summary: Summary::of(&[]),
         comparison: None,
+        n_cases: cases.len(),
         records: Vec::new(),
     };
     let answered = match (&config.calls, predictions) {

@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use anyhow::{anyhow, ensure};
+use anyhow::{Context, anyhow, ensure};
 
-use super::answer::options;
+use super::answer::{cut_error, options};
 use super::{no_functions, read_functions};
-use crate::caller::{FunctionSet, Request, Unwatched, with_causes};
+use crate::caller::{FunctionSet, Request, with_causes};
 use crate::confidence::{Confidence, grounding};
 use crate::config::ExplainConfig;
-use crate::engine::decode::Generation;
+use crate::engine::decode::{Generation, Watch};
+use crate::interrupt::Interrupt;
 use crate::load;
 use crate::output;
 use crate::report::{Exit, Look, escape, whole};
@@ -34,7 +35,11 @@ pub(super) fn explain(config: &ExplainConfig) -> anyhow::Result<Exit> {
         let _ = writeln!(text, "{}\n", look.dim(&lines.join("\n")));
     }
     let request = Request { index: 0, set: Rc::clone(&set), text: config.prompt.clone() };
-    let answer = caller.call(request, &mut Unwatched);
+    let interrupt = Interrupt::listen().context("taking over Ctrl-C")?;
+    let answer = caller.call(request, &mut Heard(&interrupt));
+    if let Some(signal) = interrupt.signal() {
+        return Ok(Exit::Interrupted(signal));
+    }
     let generation = match &answer {
         Ok(answer) => Some(&answer.generation),
         Err(error) => error.generation(),
@@ -54,7 +59,12 @@ pub(super) fn explain(config: &ExplainConfig) -> anyhow::Result<Exit> {
             for one in values.iter().filter(|one| one.in_prompt.is_none()) {
                 let _ = writeln!(text, "{} does not stand in the prompt", escape(&one.pointer));
             }
-            Exit::Done
+            if let Some(cut) = cut_error(&answer.generation) {
+                let _ = writeln!(text, "{}", escape(&cut));
+                Exit::SomeFailed
+            } else {
+                Exit::Done
+            }
         }
         Err(error) => {
             let _ = writeln!(text, "\nno call: {}", escape(&with_causes(error)));
@@ -63,6 +73,15 @@ pub(super) fn explain(config: &ExplainConfig) -> anyhow::Result<Exit> {
     };
     output::print(&text)?;
     Ok(exit)
+}
+
+struct Heard<'a>(&'a Interrupt);
+
+impl Watch for Heard<'_> {
+    fn is_interrupted(&self) -> bool {
+        self.0.is_set()
+    }
+    fn on_text(&mut self, _: u64, _: &[u8]) {}
 }
 
 /// A line for each choice, and for what the grammar forced between two of them.

@@ -3,7 +3,7 @@
 #
 # Usage: run.sh [MINUTES]
 #
-# An input that crashes, takes over 30 s (the sanitizer makes all 10 to 20 times slower) or over 2 GB is a find:
+# An input that crashes, takes over 120 s (the sanitizer makes all 10 to 20 times slower, other work as much again) or over 2 GB is a find:
 # it stops its target, stands in target/fuzz/artifacts, and the exit status is 1. The logs are in target/fuzz.
 # llama.cpp is asked too where models/test has a vocabulary (`make test` makes one), with CALLME_FUZZ_LLAMA=no not.
 set -eu
@@ -35,7 +35,7 @@ fuzz() {
 run() {
     mkdir -p "$out/corpus/$1" "$out/artifacts"
     fuzz run "$@" -- \
-        -max_total_time=$((minutes * 60)) -timeout=30 -rss_limit_mb=2048 -max_len=4096 -len_control=0 \
+        -max_total_time=$((minutes * 60)) -timeout=120 -rss_limit_mb=2048 -max_len=4096 -len_control=0 \
         -dict=tests/fuzz/words.dict -artifact_prefix="$out/artifacts/$1-" \
         -print_final_stats=1 >"$out/$1.log" 2>&1
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use call_me_maybe::definitions::{self, FunctionDef};
-use call_me_maybe::eval::{Call, Prediction, Scored, Scoring, cases, predictions, score};
+use call_me_maybe::eval::{Call, Prediction, Reason, Scored, Scoring, cases, predictions, score};
 use serde_json::{Map, Value, json};
 
 use crate::cli::{callme, compare};

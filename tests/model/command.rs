@@ -87,7 +87,8 @@ fn the_calls_of_a_model_are_scored() {
     command.args(["--model", SMOLLM2, "--cases", "labelled.json", "--output", "scored.json"]);
     command.args("--threads 1 --prompts_config short.json".split(' '));
     command.args("--functions_definition functions.json".split(' '));
-    let stdout = "category  right …labelled       1/1         0/1\n…  wrong_value\n\nprobability …\n";
+    let stdout =
+        "category  right …labelled       1/1         0/1\n…  wrong_value\n\nprobability …\n";
     let stderr = "1 call in … s, … calls a second; written to scored.json\n";
     compare(folder, "eval", &command.output().unwrap(), (0, stdout, stderr));
     let written = fs::read_to_string(folder.join("scored.json")).unwrap();

@@ -11,6 +11,7 @@ use std::ops::Range;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::definitions::child;
 use crate::engine::decode::Generation;
 
 /// What stands before the name in every call.
@@ -132,24 +133,23 @@ pub struct Grounding {
 #[must_use]
 pub fn grounding(prompt: &str, parameters: &Value) -> Vec<Grounding> {
     let mut found = Vec::new();
-    ground(prompt, parameters, &mut String::new(), &mut found);
+    ground(prompt, parameters, "", &mut found);
     found
 }
 
-fn ground(prompt: &str, value: &Value, pointer: &mut String, found: &mut Vec<Grounding>) {
+fn ground(prompt: &str, value: &Value, pointer: &str, found: &mut Vec<Grounding>) {
     let text = match value {
         Value::String(text) => text.as_str(),
         Value::Number(number) => number.as_str(),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                within(pointer, &index.to_string(), |pointer| ground(prompt, item, pointer, found));
+                ground(prompt, item, &child(pointer, &index.to_string()), found);
             }
             return;
         }
         Value::Object(members) => {
             for (key, member) in members {
-                let key = key.replace('~', "~0").replace('/', "~1");
-                within(pointer, &key, |pointer| ground(prompt, member, pointer, found));
+                ground(prompt, member, &child(pointer, key), found);
             }
             return;
         }
@@ -160,7 +160,7 @@ fn ground(prompt: &str, value: &Value, pointer: &mut String, found: &mut Vec<Gro
     let whole = text.strip_suffix(".0").filter(|_| is_number);
     let in_prompt =
         [Some(text), whole].into_iter().flatten().find_map(|text| find(prompt, text, is_number));
-    found.push(Grounding { pointer: pointer.clone(), in_prompt });
+    found.push(Grounding { pointer: pointer.to_owned(), in_prompt });
 }
 
 /// The first place of a text in the request, in characters.
@@ -181,14 +181,6 @@ fn find(prompt: &str, text: &str, is_number: bool) -> Option<Range<usize>> {
     let start = places.find(stands).filter(|_| !text.is_empty())?;
     let n_before = prompt[..start].chars().count();
     Some(n_before..n_before + text.chars().count())
-}
-
-fn within(pointer: &mut String, key: &str, visit: impl FnOnce(&mut String)) {
-    let length = pointer.len();
-    pointer.push('/');
-    pointer.push_str(key);
-    visit(pointer);
-    pointer.truncate(length);
 }
 
 #[cfg(test)]

@@ -5,25 +5,16 @@ use std::process::ExitCode;
 
 use call_me_maybe::cli::Args;
 use call_me_maybe::report::{Exit, LogLines, Look, Verbosity};
-use call_me_maybe::{config, output, pipeline, version};
+use call_me_maybe::{config, output, pipeline};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    let args = match Args::parse_from_os(std::env::args_os(), version().leak()) {
+    let args = match Args::parse_from_os(std::env::args_os(), pipeline::version().leak()) {
         Ok(args) => args,
         Err(message) => return status(told(&message)),
     };
     start_tracing(&args);
     status(run(args).unwrap_or_else(|error| failed(&error)))
-}
-
-/// What `--version` prints, with what llama.cpp says of the CPU features that it was built with.
-fn version() -> String {
-    #[cfg(feature = "engine")]
-    let info = Some(call_me_maybe::engine::llama::system_info());
-    #[cfg(not(feature = "engine"))]
-    let info: Option<String> = None;
-    version::long(info.as_deref())
 }
 
 fn run(args: Args) -> anyhow::Result<Exit> {

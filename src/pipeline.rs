@@ -13,6 +13,8 @@ mod eval;
 #[cfg(feature = "engine")]
 mod explain;
 
+use std::io::{self, Write as _};
+
 use anyhow::{Context, anyhow, ensure};
 
 use crate::cli::GrammarFormat;
@@ -24,8 +26,9 @@ use crate::input;
 use crate::interrupt::Interrupt;
 use crate::models::{self, FetchConfig, FetchRequest, Progress};
 use crate::output::{self, OutputFile, Record, Written};
-use crate::report::{Exit, ReportLine, Summary, Terminal, Verbosity};
+use crate::report::{Exit, ReportLine, Summary, Terminal, Verbosity, escape};
 use crate::schema::Undeclared;
+use crate::version;
 
 /// Does a job.
 ///
@@ -49,6 +52,24 @@ pub fn run(job: Job) -> anyhow::Result<Exit> {
 
 #[cfg(not(feature = "engine"))]
 const NO_ENGINE: &str = "this callme was built without the feature `engine`, so it runs no model";
+
+/// What `--version` prints, with what llama.cpp says of the CPU features that it was built with.
+#[must_use]
+pub fn version() -> String {
+    #[cfg(feature = "engine")]
+    let info = Some(crate::engine::llama::system_info());
+    #[cfg(not(feature = "engine"))]
+    let info: Option<String> = None;
+    version::long(info.as_deref())
+}
+
+/// A line on stderr, unless nothing is to be told.
+fn tell(verbosity: Verbosity, text: &str) {
+    if verbosity != Verbosity::Quiet {
+        // Nobody may be there to read.
+        let _ = writeln!(io::stderr(), "{}", escape(text));
+    }
+}
 
 fn read_functions(source: &Source) -> anyhow::Result<Vec<FunctionDef>> {
     let bytes = source.read()?;
@@ -193,7 +214,7 @@ struct Run {
     /// Calls that are less likely are refused.
     min_confidence: Option<f64>,
     records: Vec<Record>,
-    /// One for each record.
+    /// One for each record, where choices are weighed.
     lines: Vec<ReportLine>,
     summary: Summary,
 }

@@ -307,16 +307,15 @@ fn functions(definitions: &str) -> Vec<FunctionDef> {
     definitions::parse(definitions.as_bytes()).unwrap()
 }
 
-fn run_with(
-    backend: &mut Scripted,
+fn sequence(
+    backend: &Scripted,
+    id: SequenceId,
+    prompt: &[TokenId],
     limit: u32,
-    watch: &mut dyn decode::Watch,
-) -> Result<Generation, DecodeError> {
-    let prompt: Vec<TokenId> =
-        PROMPT.bytes().cycle().take(backend.n_prompt).map(|byte| TokenId(byte.into())).collect();
-    let sequence = Sequence::new(Start {
-        id: CALL,
-        prompt: &prompt,
+) -> Sequence<ScriptedGate> {
+    Sequence::new(Start {
+        id,
+        prompt,
         n_shared: 0,
         recognizer: backend.start.clone(),
         gate: backend.gate("").unwrap(),
@@ -325,7 +324,17 @@ fn run_with(
         limits: Limits { max_value_tokens: limit },
         forcing: backend.forcing,
         n_others: backend.n_others,
-    });
+    })
+}
+
+fn run_with(
+    backend: &mut Scripted,
+    limit: u32,
+    watch: &mut dyn decode::Watch,
+) -> Result<Generation, DecodeError> {
+    let prompt: Vec<TokenId> =
+        PROMPT.bytes().cycle().take(backend.n_prompt).map(|byte| TokenId(byte.into())).collect();
+    let sequence = sequence(backend, CALL, &prompt, limit);
     let mut batch = Batch::new(CALL, 1);
     let mut finished: Vec<_> = batch.start(backend, 0, sequence, watch).into_iter().collect();
     loop {
@@ -1154,18 +1163,7 @@ fn a_long_prompt_makes_no_short_one_wait_for_the_first_call() {
     let mut batch = Batch::new(CALL, 2);
     for (index, id) in (0..).zip(ids) {
         let prompt = vec![TokenId(b'a'.into()); backend.n_prompts[&id.0]];
-        let sequence = Sequence::new(Start {
-            id,
-            prompt: &prompt,
-            n_shared: 0,
-            recognizer: backend.start.clone(),
-            gate: backend.gate("").unwrap(),
-            sampling: Sampling::Greedy,
-            random: Random::new(0, 0),
-            limits: Limits { max_value_tokens: 20 },
-            forcing: true,
-            n_others: None,
-        });
+        let sequence = sequence(&backend, id, &prompt, 20);
         assert!(batch.start(&backend, index, sequence, &mut Unwatched).is_none());
     }
     let mut order = Vec::new();

@@ -42,6 +42,7 @@ impl Run {
             records: &mut self.records,
             lines: &mut self.lines,
             min_confidence: self.min_confidence,
+            weighs: config.n_others.is_some(),
             waiting: BTreeMap::new(),
             functions,
             requests,
@@ -143,8 +144,10 @@ struct Desk<'a> {
     records: &'a mut Vec<Record>,
     lines: &'a mut Vec<ReportLine>,
     min_confidence: Option<f64>,
+    /// Whether choices are weighed, so that there are lines.
+    weighs: bool,
     /// Answered before an earlier one.
-    waiting: BTreeMap<usize, (Record, CallReport, ReportLine)>,
+    waiting: BTreeMap<usize, (Record, CallReport, Option<ReportLine>)>,
     functions: &'a [FunctionDef],
     requests: &'a [Request],
     /// Of the run, and of its first prompt.
@@ -160,8 +163,7 @@ impl Desk<'_> {
         let mut confidence = None;
         let mut report = match answered {
             Ok(Answer { call, generation }) => {
-                let functions = self.requests[index].functions.as_deref().unwrap_or(self.functions);
-                let names = functions.iter().map(|function| function.name.as_str());
+                let names = self.functions(index).iter().map(|function| function.name.as_str());
                 confidence = Confidence::of(&generation, &names);
                 record.name = Some(call.name);
                 record.parameters = call.parameters;
@@ -173,26 +175,28 @@ impl Desk<'_> {
                 CallReport { error: Some(reason), ..report.unwrap_or_default() }
             }
         };
-        // The report tells the call also where it is refused.
-        let mut line = ReportLine::new(&record, &report, confidence);
-        if let (Some(name), Some(p), Some(min)) =
-            (&record.name, line.probability(), self.min_confidence)
-        {
-            if p < min {
+        let probability = confidence.as_ref().map(|confidence| confidence.call);
+        let refused = match (&record.name, probability, self.min_confidence) {
+            (Some(name), Some(p), Some(min)) if p < min => {
                 let call = whole(name.as_str(), &record.parameters);
-                let reason =
-                    format!("its probability, {p:.3}, is below --min-confidence {min}: {call}");
-                line.refuse(&reason);
-                report.error = Some(reason.clone());
-                record = Record { error: Some(reason), ..self.blank(index) };
+                Some(format!("its probability, {p:.3}, is below --min-confidence {min}: {call}"))
             }
+            _ => None,
+        };
+        if refused.is_some() {
+            report.error.clone_from(&refused);
+        }
+        // The line tells the call also where it is refused.
+        let line = self.weighs.then(|| ReportLine::new(&record, &report, confidence));
+        if refused.is_some() {
+            record = Record { error: refused, ..self.blank(index) };
         }
         self.waiting.insert(index, (record, report, line));
         while let Some((record, report, line)) = self.waiting.remove(&self.records.len()) {
             self.summary.add(&report);
             self.terminal.finished(self.records.len(), &record, &report);
             self.records.push(record);
-            self.lines.push(line);
+            self.lines.extend(line);
         }
     }
 
@@ -202,12 +206,19 @@ impl Desk<'_> {
             while self.records.len() < index {
                 let mut missing = self.blank(self.records.len());
                 missing.error = Some("interrupted before it was answered".to_owned());
-                self.lines.push(ReportLine::new(&missing, &CallReport::default(), None));
+                if self.weighs {
+                    self.lines.push(ReportLine::new(&missing, &CallReport::default(), None));
+                }
                 self.records.push(missing);
             }
             self.records.push(record);
-            self.lines.push(line);
+            self.lines.extend(line);
         }
+    }
+
+    /// Those that a request chooses from.
+    fn functions(&self, index: usize) -> &[FunctionDef] {
+        self.requests[index].functions.as_deref().unwrap_or(self.functions)
     }
 
     fn blank(&self, index: usize) -> Record {

@@ -3,7 +3,6 @@
 //! Each run is a process of its own, so that its memory and its start are its own; the rounds go through
 //! all models in turn, so that what else the machine does meets all of them.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -13,20 +12,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer::Sets;
-use super::read_functions;
+use super::{read_functions, tell, version};
 use crate::bench::{self, ModelFigures, Report, RunFigures, ratio};
 use crate::caller::{self, CallOptions, FIRST_CALL, Unwatched};
 use crate::config::BenchConfig;
+use crate::engine::llama::Llama;
 use crate::engine::llama::quantize::{Quantization, is_quantized, quantize, tensor_types};
-use crate::engine::llama::{Llama, system_info};
 use crate::engine::prefix;
 use crate::engine::{Backend, Limits, Row, Sampling, TokenId};
 use crate::input;
 use crate::load::{self, LoadOptions};
 use crate::models;
 use crate::output;
-use crate::report::{Exit, Verbosity, escape};
-use crate::version;
+use crate::report::{Exit, Verbosity};
 
 /// Tokens of the measured prompt, as llama.cpp's own bench has it.
 const N_PROMPT: usize = 512;
@@ -91,13 +89,6 @@ pub(super) fn bench(config: &BenchConfig) -> anyhow::Result<Exit> {
     write(&config.csv, &|| Ok(report.csv()))?;
     write(&config.plot, &|| Ok(bench::svg(&report)?))?;
     Ok(Exit::Done)
-}
-
-fn tell(verbosity: Verbosity, text: &str) {
-    if verbosity != Verbosity::Quiet {
-        // Nobody may be there to read.
-        let _ = writeln!(std::io::stderr(), "{}", escape(text));
-    }
 }
 
 fn stem(path: &Path) -> String {
@@ -442,7 +433,7 @@ fn report(
     }
     let n_threads = results.iter().flatten().map(|run| run.n_threads).next().unwrap_or(0);
     Ok(Report {
-        build: version::long(Some(&system_info())).lines().map(str::to_owned).collect(),
+        build: version().lines().map(str::to_owned).collect(),
         cpu: cpu(),
         n_threads,
         n_parallel: config.parallel.unwrap_or(load::DEFAULT_PARALLEL).get(),

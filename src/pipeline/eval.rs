@@ -9,15 +9,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, anyhow, ensure};
 use serde_json::{Value, json};
 
-use super::{Ended, Run, no_functions, read_functions};
+use super::{Ended, Run, no_functions, read_functions, tell, version};
 use crate::config::{AskConfig, CallsFrom, EvalConfig};
 use crate::definitions::FunctionDef;
 use crate::eval::{self, Call, Case, Comparison, Earlier, ModelFile, Prediction, Report, Summary};
 use crate::interrupt::Interrupt;
 use crate::models;
 use crate::output::{self, Record};
-use crate::report::{Exit, ReportLine, Terminal, Verbosity, escape};
-use crate::version;
+use crate::report::{Exit, ReportLine, Terminal, Verbosity};
 
 /// Where runs are kept, relative to the current directory.
 const FOLDER: &str = "data/output";
@@ -38,7 +37,10 @@ pub(super) fn eval(config: &EvalConfig) -> anyhow::Result<Exit> {
             let (predictions, n_unknown) =
                 eval::predictions(&source.read()?, &cases).with_context(|| source.to_string())?;
             if n_unknown > 0 {
-                tell(config, &format!("{source}: {n_unknown} predictions are for no case"));
+                tell(
+                    config.verbosity,
+                    &format!("{source}: {n_unknown} predictions are for no case"),
+                );
             }
             Some(predictions)
         }
@@ -47,7 +49,7 @@ pub(super) fn eval(config: &EvalConfig) -> anyhow::Result<Exit> {
     let (path, file) = create(config.output.as_deref(), &time)?;
     let mut report = Report {
         time,
-        build: build(),
+        build: version().lines().map(str::to_owned).collect(),
         cases: config.cases.iter().map(ToString::to_string).collect(),
         predictions: None,
         model: None,
@@ -83,7 +85,7 @@ pub(super) fn eval(config: &EvalConfig) -> anyhow::Result<Exit> {
     })?;
     if report.predictions.is_some() {
         let n = report.records.len();
-        tell(config, &format!("{n} cases scored; written to {}", path.display()));
+        tell(config.verbosity, &format!("{n} cases scored; written to {}", path.display()));
     }
     output::print(&report.text(config.verbosity == Verbosity::Verbose))?;
     Ok(exit)
@@ -104,7 +106,7 @@ fn cases(config: &EvalConfig) -> anyhow::Result<Vec<Case>> {
         }
     }
     if n_again > 0 {
-        tell(config, &format!("{n_again} cases left out: their ids came before"));
+        tell(config.verbosity, &format!("{n_again} cases left out: their ids came before"));
     }
     let names: Vec<String> = config.cases.iter().map(ToString::to_string).collect();
     ensure!(!all.is_empty(), "{}: no cases; give at least one", names.join(", "));
@@ -229,21 +231,6 @@ fn asked(ask: &AskConfig) -> Value {
         "seed": ask.seed,
         "lenient": ask.lenient,
     })
-}
-
-fn build() -> Vec<String> {
-    #[cfg(feature = "engine")]
-    let info = Some(crate::engine::llama::system_info());
-    #[cfg(not(feature = "engine"))]
-    let info: Option<String> = None;
-    version::long(info.as_deref()).lines().map(str::to_owned).collect()
-}
-
-fn tell(config: &EvalConfig, text: &str) {
-    if config.verbosity != Verbosity::Quiet {
-        // Nobody may be there to read.
-        let _ = writeln!(io::stderr(), "{}", escape(text));
-    }
 }
 
 /// A time since 1970 as RFC 3339 has it, in seconds of UTC.

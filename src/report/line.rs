@@ -46,11 +46,6 @@ impl ReportLine {
         }
     }
 
-    /// Says why the call is not handed on.
-    pub fn refuse(&mut self, reason: &str) {
-        self.error = Some(reason.to_owned());
-    }
-
     /// How sure the model was of the call, 0 to 1.
     #[must_use]
     pub fn probability(&self) -> Option<f64> {

@@ -9,6 +9,7 @@ MODEL ?=
 ARGS  ?=
 # Of each fuzz target.
 MINUTES ?= 20
+TARGETS ?= schema parse recognize
 callme = $(CALLME) $(if $(MODEL),--model "$(MODEL)") $(ARGS)
 
 # The models of the model tests; the first two also lend their vocabularies to the tiny ones.
@@ -24,7 +25,7 @@ NO_ENGINE := --no-default-features --features fetch
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo 'Variables: MODEL=NAME-OR-PATH, ARGS="flags of callme", MINUTES=20, CALLME_CPU=x86-64-v3 (see tools/cpu-flags.sh)'
+	@echo 'Variables: MODEL=NAME-OR-PATH, ARGS="flags of callme", MINUTES=20, TARGETS="schema parse", CALLME_CPU=x86-64-v3 (see tools/cpu-flags.sh)'
 
 run: build model ## Set up, build, fetch a model where none is, turn data/input into data/output/function_calls.json
 	@$(callme)
@@ -56,8 +57,8 @@ bench: build model ## callme bench on data/input, and the coverage of JSON Schem
 	@if test -d ../shared/data/jsonschema/maskbench; then $(CARGO) bench --locked --bench coverage; \
 	else echo "no ../shared/data/jsonschema/maskbench: the coverage of JSON Schema is not measured"; fi
 
-fuzz: setup ## Fuzz schemas, GBNF and the recognizer, MINUTES=20 each at once (nightly, cargo-fuzz)
-	@tests/fuzz/run.sh $(MINUTES)
+fuzz: setup ## Fuzz the TARGETS schema, parse and recognize at once, MINUTES=20 (nightly, cargo-fuzz)
+	@tests/fuzz/run.sh $(MINUTES) $(TARGETS)
 
 install: setup ## Install callme into cargo's bin folder
 	@$(CARGO) install --path . --locked

@@ -20,16 +20,21 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
+use serde_json::{Value, json};
+
 use crate::definitions::FunctionDef;
 use crate::engine::batch::{Batch, Finished};
-use crate::engine::decode::{DecodeError, Generation, Limits, Sequence, Start, Watch};
+use crate::engine::decode::{
+    Between, DecodeError, Generation, Limits, Opening, Sequence, Start, Turns, Watch,
+};
 use crate::engine::gate::{Random, Sampling};
 use crate::engine::prefix::{self, N_PREFIXES, Prefixes, Store};
 use crate::engine::{Backend, SequenceId, TokenId, count};
 use crate::grammar::lower::{self, Options, Unsupported};
 use crate::grammar::recognize::Recognizer;
 use crate::grammar::{GrammarError, print};
-use crate::prompt::{PromptError, PromptWriter};
+use crate::grounding;
+use crate::prompt::{CallCount, OptionalArguments, PromptError, PromptWriter};
 use crate::schema::Undeclared;
 use crate::validate::{FunctionCall, ValidateError, Validator};
 
@@ -43,13 +48,15 @@ const ROOM_FOR_A_CALL: u32 = 96;
 #[derive(Debug)]
 pub struct FunctionSet {
     functions: Vec<FunctionDef>,
-    gbnf: String,
+    gbnf: Rc<str>,
     start: Recognizer,
     validator: Validator,
     /// Whether more than one request comes over it.
     is_shared: Cell<bool>,
     /// Tokens that every prompt over this set begins with, once they are known.
     prefix: OnceCell<Vec<TokenId>>,
+    /// How many calls over it answer a request, once that is known.
+    turns: OnceCell<Rc<Turns>>,
 }
 
 impl FunctionSet {
@@ -68,10 +75,10 @@ impl FunctionSet {
         let options = Options { unsupported, undeclared: Undeclared::Omit };
         let calls = lower::calls(&functions, options)?;
         let start = Recognizer::new(&calls.grammar)?;
-        let gbnf = print::gbnf(&calls.grammar);
+        let gbnf = print::gbnf(&calls.grammar).into();
         let validator = Validator::new(&functions, options);
-        let (is_shared, prefix) = (Cell::new(false), OnceCell::new());
-        Ok(Self { functions, gbnf, start, validator, is_shared, prefix })
+        let (is_shared, prefix, turns) = (Cell::new(false), OnceCell::new(), OnceCell::new());
+        Ok(Self { functions, gbnf, start, validator, is_shared, prefix, turns })
     }
 
     /// The definitions, in their order.
@@ -109,10 +116,37 @@ pub struct CallOptions {
 /// A request that has been answered.
 #[derive(Debug)]
 pub struct Answer {
-    /// The validated call.
-    pub call: FunctionCall,
+    /// The validated calls in order: one, but where the configuration allows several, or none.
+    pub calls: Vec<FunctionCall>,
+    /// Optional arguments that the model gave and that were left out, by name.
+    pub left_out: Vec<(String, Value)>,
     /// How it was generated.
     pub generation: Generation,
+}
+
+/// Takes those strings and numbers out of a call that do not stand in the request and without which it is valid too.
+fn leave_out(
+    call: &mut FunctionCall,
+    request: &str,
+    validator: &Validator,
+) -> Vec<(String, Value)> {
+    let Value::Object(arguments) = &call.parameters else { return Vec::new() };
+    let is_made_up = |value: &Value| grounding::stands_in(request, value) == Some(false);
+    let made_up = arguments.iter().filter(|(_, value)| is_made_up(value));
+    let made_up: Vec<_> = made_up.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut left_out = Vec::new();
+    for (name, value) in made_up {
+        let mut arguments = call.parameters.clone();
+        if let Value::Object(arguments) = &mut arguments {
+            arguments.shift_remove(&name);
+        }
+        let text = json!({"name": call.name.as_str(), "arguments": arguments}).to_string();
+        if let Ok(shorter) = validator.validate(&text) {
+            *call = shorter;
+            left_out.push((name, value));
+        }
+    }
+    left_out
 }
 
 /// Why a request has no call.
@@ -368,6 +402,8 @@ impl<B: Backend> Caller<B> {
             random: Random::new(self.options.seed, request.index),
             limits: self.options.limits,
             forcing: self.options.forcing,
+            turns: self.turns(set),
+            request: &request.text,
             n_others: self.options.n_others,
         }))
     }
@@ -378,16 +414,25 @@ impl<B: Backend> Caller<B> {
             return Ok(());
         };
         let request = run.in_flight.swap_remove(at);
-        let answer =
-            finished.result.map_err(CallError::from).and_then(|generation| {
-                match request.set.validator.validate(&generation.text) {
-                    Ok(call) => Ok(Answer { call, generation }),
-                    Err(error) => {
-                        let (error, generation) = (Box::new(error), Box::new(generation));
-                        Err(CallError::Validate { error, generation })
+        let answer = finished.result.map_err(CallError::from).and_then(|generation| {
+            let calls = generation.text.lines().map(|text| request.set.validator.validate(text));
+            match calls.collect::<Result<Vec<_>, _>>() {
+                Ok(mut calls) => {
+                    let mut left_out = Vec::new();
+                    if self.writer.config().optional_arguments == OptionalArguments::Grounded {
+                        for call in &mut calls {
+                            let validator = &request.set.validator;
+                            left_out.extend(leave_out(call, &request.text, validator));
+                        }
                     }
+                    Ok(Answer { calls, left_out, generation })
                 }
-            });
+                Err(error) => {
+                    let (error, generation) = (Box::new(error), Box::new(generation));
+                    Err(CallError::Validate { error, generation })
+                }
+            }
+        });
         (run.on_answer)(request.index, answer);
         Ok(())
     }
@@ -432,6 +477,33 @@ impl<B: Backend> Caller<B> {
             let _ = set.prefix.set(prefix::common(&one, &other).to_vec());
         }
         Ok(set.prefix.get().map_or(&[], Vec::as_slice))
+    }
+
+    /// How many calls over the set answer a request, and what stands around them.
+    fn turns(&self, set: &FunctionSet) -> Rc<Turns> {
+        let turns = || {
+            let (frame, config) = (self.writer.frame(), self.writer.config());
+            let tokens = |text: &str| self.backend.tokenize(text, true);
+            let none = config.no_call.enabled.then(|| Opening {
+                opener: tokens(frame.opener),
+                none: tokens(&config.no_call.answer).first().copied(),
+                threshold: config.no_call.threshold,
+            });
+            let (next, closer) = (tokens(frame.between), tokens(frame.closer));
+            let n = prefix::common(&next, &closer).len();
+            let is_many = config.calls == CallCount::Many && n < next.len();
+            let end = closer.get(n).filter(|_| is_many);
+            let many = end.map(|end| Between {
+                closer: closer[..n].to_vec(),
+                next: next[n..].to_vec(),
+                end: *end,
+                max_calls: config.many.max_calls,
+                recognizer: set.start.clone(),
+                gbnf: Rc::clone(&set.gbnf),
+            });
+            Rc::new(Turns { none, many })
+        };
+        Rc::clone(set.turns.get_or_init(turns))
     }
 
     /// Tokens of the whole prompt for a request.

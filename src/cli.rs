@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::eval::Scoring;
+use crate::prompt::CallCount;
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -340,6 +341,28 @@ pub struct AskArgs {
         verbatim_doc_comment
     )]
     pub no_prefix_cache: bool,
+
+    /// How many calls answer a prompt: one or many
+    ///
+    /// many is as many as the model writes, in the order of the prompt; a
+    /// record is then {"prompt", "calls": [{"name", "parameters"}]}.
+    /// [default: the configuration's, which is one]
+    #[arg(
+        long,
+        value_name = "HOW-MANY",
+        help_heading = "Model",
+        hide_possible_values = true,
+        verbatim_doc_comment
+    )]
+    pub calls: Option<CallCount>,
+
+    /// Let the model answer that no function fits
+    ///
+    /// Such a prompt has "name": null, or no "calls", and no error; the
+    /// threshold is the configuration's.
+    /// [default: the configuration's, which is off]
+    #[arg(long, alias = "no_call", help_heading = "Model", verbatim_doc_comment)]
+    pub no_call: bool,
 
     /// Tokens at most for the value of one argument
     ///

@@ -1,21 +1,15 @@
 //! The weighed choices of a generation in; how sure the model was of the function, of each argument and of the
-//! whole call, out. And where a call's values stand in the request.
+//! whole call, out.
 //!
 //! The probability of a part is that of all choices that made it, each renormalized over what the grammar
 //! allowed there; what the grammar forced is sure. An argument's includes the choice to give it at all.
 //!
 //! **Invariant:** the product of the function's, the arguments' and the end's is the call's.
 
-use std::ops::Range;
-
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::definitions::child;
-use crate::engine::decode::Generation;
-
-/// What stands before the name in every call.
-const OPENING: &str = "{\"name\": ";
+use crate::engine::decode::{Choice, Generation, OPENING, ValueSpan};
 
 /// How sure a call is. Probabilities are 0 to 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -51,16 +45,33 @@ pub struct ArgumentConfidence {
 }
 
 impl Confidence {
-    /// Of a generation whose choices were weighed; `names` are those of all functions that were offered.
+    /// Of each call of a generation whose choices were weighed, of one whose were not none; `names` are those of all
+    /// functions that were offered.
     #[must_use]
     pub fn of<'a>(
         generation: &Generation,
         names: &(impl Iterator<Item = &'a str> + Clone),
-    ) -> Option<Self> {
-        let Generation { text, choices, values, n_free, .. } = generation;
-        if choices.len() != *n_free as usize {
-            return None;
-        }
+    ) -> Vec<Self> {
+        let Generation { text, choices, values, .. } = generation;
+        let mut start = 0;
+        let calls = text.lines().filter(|_| !choices.is_empty()).map(|text| {
+            let range = start..start + text.len();
+            start = range.end + 1;
+            let choices = choices.iter().filter(|choice| range.contains(&choice.at));
+            let choices = choices.map(|one| Choice { at: one.at - range.start, ..one.clone() });
+            let values = values.iter().filter(|one| range.start < one.end && one.end <= range.end);
+            let values = values.map(|one| ValueSpan { end: one.end - range.start, ..one.clone() });
+            Self::of_call(text, &choices.collect::<Vec<_>>(), &values.collect::<Vec<_>>(), names)
+        });
+        calls.collect()
+    }
+
+    fn of_call<'a>(
+        text: &str,
+        choices: &[Choice],
+        values: &[ValueSpan],
+        names: &(impl Iterator<Item = &'a str> + Clone),
+    ) -> Self {
         let name_end = name_end(text);
         let argument = |name: &String| ArgumentConfidence { name: name.clone(), probability: 1.0 };
         let mut found = Self {
@@ -94,7 +105,7 @@ impl Confidence {
                 found.end *= choice.probability;
             }
         }
-        Some(found)
+        found
     }
 }
 
@@ -120,75 +131,10 @@ fn runner_up<'a>(begun: &str, names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// A string or a number among a call's arguments, and where the request has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Grounding {
-    /// Its place in the arguments, a JSON pointer.
-    pub pointer: String,
-    /// The first characters of the request that are it, counted in code points from 0, the end excluded.
-    pub in_prompt: Option<Range<usize>>,
-}
-
-/// Where the strings and numbers of a call's arguments stand in the request.
-#[must_use]
-pub fn grounding(prompt: &str, parameters: &Value) -> Vec<Grounding> {
-    let mut found = Vec::new();
-    ground(prompt, parameters, "", &mut found);
-    found
-}
-
-fn ground(prompt: &str, value: &Value, pointer: &str, found: &mut Vec<Grounding>) {
-    let text = match value {
-        Value::String(text) => text.as_str(),
-        Value::Number(number) => number.as_str(),
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                ground(prompt, item, &child(pointer, &index.to_string()), found);
-            }
-            return;
-        }
-        Value::Object(members) => {
-            for (key, member) in members {
-                ground(prompt, member, &child(pointer, key), found);
-            }
-            return;
-        }
-        Value::Null | Value::Bool(_) => return,
-    };
-    let is_number = value.is_number();
-    // What is output for a whole number ends in `.0`, as few people write it.
-    let whole = text.strip_suffix(".0").filter(|_| is_number);
-    let in_prompt =
-        [Some(text), whole].into_iter().flatten().find_map(|text| find(prompt, text, is_number));
-    found.push(Grounding { pointer: pointer.to_owned(), in_prompt });
-}
-
-/// The first place of a text in the request, in characters.
-fn find(prompt: &str, text: &str, is_number: bool) -> Option<Range<usize>> {
-    let stands = |at: &usize| {
-        let (before, after) = (&prompt[..*at], &prompt[at + text.len()..]);
-        // Of `12.5` neither `12` nor `5` is a number of its own.
-        let fraction = |rest: &str| {
-            let mut rest = rest.chars();
-            rest.next() == Some('.') && rest.next().is_some_and(|c| c.is_ascii_digit())
-        };
-        !is_number
-            || !(before.ends_with(|c: char| c.is_ascii_digit() || c == '.')
-                || after.starts_with(|c: char| c.is_ascii_digit())
-                || fraction(after))
-    };
-    let mut places = prompt.match_indices(text).map(|(at, _)| at);
-    let start = places.find(stands).filter(|_| !text.is_empty())?;
-    let n_before = prompt[..start].chars().count();
-    Some(n_before..n_before + text.chars().count())
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::engine::decode::{Choice, ValueSpan};
-    use serde_json::json;
 
     fn generation(
         text: &str,
@@ -230,40 +176,21 @@ mod tests {
         ];
         let generation = generation(text, &choices, &[("zone", "\"UTC\""), ("h", "12}")]);
         let names = ["get_time", "get_tide", "add_one", "add_two"];
-        let found = Confidence::of(&generation, &names.into_iter()).unwrap();
+        let found = Confidence::of(&generation, &names.into_iter()).remove(0);
         assert_eq!((found.function, found.end, found.call), (0.25, 1.0, 0.015_625));
         let probabilities: Vec<_> = found.arguments.iter().map(|one| one.probability).collect();
         assert_eq!(probabilities, [0.5, 0.125]);
         assert_eq!(found.runner_up.unwrap(), RunnerUp { name: "add…".into(), probability: 0.4 });
         let choices = [("get", 1.0, "add", 0.0), ("time", 0.5, "tide\", ", 0.4)];
-        let found = Confidence::of(&self::generation(text, &choices, &[]), &names.into_iter());
+        let found =
+            Confidence::of(&self::generation(text, &choices, &[]), &names.into_iter()).remove(0);
         let runner_up = RunnerUp { name: "get_tide".into(), probability: 0.4 };
-        assert_eq!(found.unwrap().runner_up.unwrap(), runner_up);
+        assert_eq!(found.runner_up.unwrap(), runner_up);
     }
 
     #[test]
     fn choices_that_were_not_weighed_say_nothing() {
         let generation = Generation { n_free: 2, ..Generation::default() };
-        assert_eq!(Confidence::of(&generation, &std::iter::empty()), None);
-    }
-
-    #[test]
-    fn values_are_found_in_the_request() {
-        let prompt = "Añade 12.5 y 5 al texto «x/y», no 125 o 7.0";
-        let parameters = json!({"a": 12.5, "b": 5.0, "c": 25, "whole": 7.0, "d": ["x/y", "z"], "a/b": {"e": true, "f": "125"}});
-        let found: Vec<_> = grounding(prompt, &parameters)
-            .into_iter()
-            .map(|one| (one.pointer, one.in_prompt))
-            .collect();
-        let expected = [
-            ("/a", Some(6..10)),
-            ("/b", Some(13..14)),
-            ("/c", None),
-            ("/whole", Some(40..43)),
-            ("/d/0", Some(25..28)),
-            ("/d/1", None),
-            ("/a~1b/f", Some(34..37)),
-        ];
-        assert_eq!(found, expected.map(|(pointer, range)| (pointer.to_owned(), range)));
+        assert_eq!(Confidence::of(&generation, &std::iter::empty()), []);
     }
 }

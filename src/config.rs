@@ -444,7 +444,9 @@ fn ask(
     prompts: &Source,
     models_dir: Option<PathBuf>,
 ) -> Result<AskConfig, ConfigError> {
-    let prompts = prompts_config(prompts)?;
+    let mut prompts = prompts_config(prompts)?;
+    prompts.calls = args.calls.unwrap_or(prompts.calls);
+    prompts.no_call.enabled |= args.no_call;
     if let Some(dir) = models_dir.as_ref().filter(|dir| !dir.is_dir()) {
         // Another folder may have the model, or one of another name that nobody wanted.
         tracing::warn!(path = %dir.display(), "--models-dir names no folder");

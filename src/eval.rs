@@ -35,7 +35,7 @@ pub use berkeley::{Answer, Rule};
 pub use exercise::{Grade, Label};
 pub use figures::{
     Category, Comparison, Earlier, Grades, ModelFile, Ranked, Reliability, Report, Summary, Tally,
-    sign_test,
+    TradeOff, sign_test,
 };
 pub use labels::{LabelError, cases, predictions};
 
@@ -96,6 +96,8 @@ pub struct Prediction {
     pub error: Option<String>,
     /// How likely the model held the calls, 0 to 1, where that is known.
     pub probability: Option<f64>,
+    /// How likely the model held it that no function fits, 0 to 1, where it might have said so.
+    pub no_call: Option<f64>,
 }
 
 impl Prediction {
@@ -193,6 +195,9 @@ pub struct Scored {
     /// How likely the model held the calls, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
+    /// How likely the model held it that no function fits, 0 to 1, where it might have said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_call: Option<f64>,
     /// The verdict.
     pub right: bool,
     /// Why it is wrong.
@@ -238,5 +243,6 @@ pub fn score(
         calls: prediction.calls,
         error: prediction.error,
         probability: prediction.probability,
+        no_call: prediction.no_call,
     }
 }

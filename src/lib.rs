@@ -49,6 +49,7 @@ pub mod grammar;
 pub mod models;
 pub mod prompt;
 pub mod input;
+pub mod grounding;
 pub mod engine;
 pub mod validate;
 pub mod check;

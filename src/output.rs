@@ -1,7 +1,8 @@
 //! Result records in; a file of JSON or JSON lines, or stdout, out.
 //!
 //! **Invariant:** one entry a record, in the order given, with exactly the keys `prompt`, `name`,
-//! `parameters`; JSON lines have `id` and `error` besides, where there is one.
+//! `parameters`, or `prompt` and `calls` where there may be several; JSON lines have `id` and `error` besides,
+//! where there is one.
 //! **Invariant:** numbers keep their text, other text is written raw, never as `\u` escapes
 //! beyond what JSON demands.
 //! **Invariant:** an existing file is whole until the new one, complete and on the disk, takes
@@ -12,9 +13,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::definitions::FunctionName;
+use crate::prompt::CallCount;
+use crate::validate::FunctionCall;
 
 /// What became of one prompt, as the output tells it.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,12 +25,39 @@ pub struct Record {
     pub prompt: String,
     /// The id that came with the prompt.
     pub id: Option<Value>,
-    /// The function called; `None` where the prompt failed or none fits.
-    pub name: Option<FunctionName>,
-    /// The arguments, an object in the definition's order; empty without a call.
-    pub parameters: Value,
+    /// What it led to.
+    pub calls: Calls,
     /// Why there is no call, or what is wrong with it.
     pub error: Option<String>,
+}
+
+/// The calls of one prompt; none where it failed or no function fits.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Calls {
+    /// Where there is at most one.
+    One(Option<FunctionCall>),
+    /// Where there may be several.
+    Many(Vec<FunctionCall>),
+}
+
+impl Calls {
+    /// Those of an answer.
+    #[must_use]
+    pub fn new(calls: Vec<FunctionCall>, count: CallCount) -> Self {
+        match count {
+            CallCount::One => Self::One(calls.into_iter().next()),
+            CallCount::Many => Self::Many(calls),
+        }
+    }
+
+    /// All of them, in order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[FunctionCall] {
+        match self {
+            Self::One(call) => call.as_slice(),
+            Self::Many(calls) => calls,
+        }
+    }
 }
 
 /// Where the records go.
@@ -379,8 +408,17 @@ impl Format {
 #[derive(Serialize)]
 struct Entry<'a> {
     prompt: &'a str,
-    name: Option<&'a str>,
-    parameters: &'a Value,
+    #[serde(flatten)]
+    calls: Keys<'a>,
+}
+
+/// What an entry has beside its prompt.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Keys<'a> {
+    One(&'a FunctionCall),
+    None { name: (), parameters: Map<String, Value> },
+    Many { calls: &'a [FunctionCall] },
 }
 
 /// A line of JSON lines.
@@ -404,8 +442,13 @@ fn write_lines(out: &mut dyn Write, lines: &[impl Serialize]) -> io::Result<()> 
 
 fn write_records(mut out: &mut dyn Write, records: &[Record], format: Format) -> io::Result<()> {
     let entry = |record| {
-        let Record { prompt, name, parameters, .. }: &Record = record;
-        Entry { prompt, name: name.as_ref().map(FunctionName::as_str), parameters }
+        let Record { prompt, calls, .. }: &Record = record;
+        let calls = match calls {
+            Calls::One(Some(call)) => Keys::One(call),
+            Calls::One(None) => Keys::None { name: (), parameters: Map::new() },
+            Calls::Many(calls) => Keys::Many { calls },
+        };
+        Entry { prompt, calls }
     };
     match format {
         Format::Array => {

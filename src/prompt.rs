@@ -39,9 +39,12 @@ mod cut;
 use std::{borrow::Cow, iter};
 
 use minijinja::Value;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
-pub use self::config::{CallOpener, ConfigError, Example, Limits, PromptsConfig, ToolsFrom};
+pub use self::config::{
+    CallCount, CallOpener, ConfigError, Example, ExampleCall, Limits, Many, ManyExample, NoCall,
+    OptionalArguments, PromptsConfig, ToolsFrom,
+};
 use self::{
     cut::Specials, marks::Marks, messages::message, probe::Abilities, template::Template,
     value::dict,
@@ -83,7 +86,18 @@ pub struct ModelText {
     pub specials: Vec<String>,
 }
 
-/// A rendered prompt, up to where the call begins.
+/// What stands around the calls of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameText<'a> {
+    /// Before the first.
+    pub opener: &'a str,
+    /// Between two; empty where the template does not write several.
+    pub between: &'a str,
+    /// Behind the last.
+    pub closer: &'a str,
+}
+
+/// A rendered prompt, up to where the call begins; where there may be none, to where the answer does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     /// To be tokenized one by one, each with special tokens parsed and none added; joined they are
@@ -136,6 +150,12 @@ pub enum PromptError {
         "the request and its functions contain all noncharacters and private-use characters of Unicode"
     )]
     NoMarks,
+    /// What stands between two calls is how the end of an answer begins, so that one is like the other.
+    #[error(
+        "the chat template does not write several calls in one answer; leave --calls at `one`, or set \
+         `template` in the prompts configuration"
+    )]
+    NotSeveral,
     /// The special tokens are too many to be searched for.
     #[error("the model's special tokens cannot be searched for")]
     Specials(#[source] aho_corasick::BuildError),
@@ -163,6 +183,9 @@ struct Source {
     bos: String,
     eos: String,
 }
+
+/// The names and arguments of an example's calls.
+type ExampleCalls<'a> = Vec<(&'a str, &'a Map<String, Json>)>;
 
 /// The templates and the fixed messages, for one pair of marks.
 #[derive(Debug, Clone)]
@@ -197,11 +220,28 @@ impl PromptWriter {
         let marks = Marks::absent_from(source.texts()).ok_or(PromptError::NoMarks)?;
         let chat = source.name.compile(&source.template, marks)?;
         let abilities = Abilities::find(&chat, &source)?;
+        let Abilities { between, closer, .. } = &abilities;
+        if config.calls == CallCount::Many && closer.starts_with(between.as_str()) {
+            return Err(PromptError::NotSeveral);
+        }
         let usual = Compiled::new(&source, &abilities, marks)?;
         let plain = Compiled::new(&source, &abilities, Marks::NONE)?;
         list(&plain.tools_text, vec![probe::tool()])?;
         let specials = Specials::new(&model.specials).map_err(PromptError::Specials)?;
         Ok(Self { source, abilities, specials, usual, plain })
+    }
+
+    /// What stands around the calls of an answer, of the template's own text.
+    #[must_use]
+    pub fn frame(&self) -> FrameText<'_> {
+        let Abilities { opener, between, closer, .. } = &self.abilities;
+        FrameText { opener, between, closer }
+    }
+
+    /// The configuration that it was made with.
+    #[must_use]
+    pub fn config(&self) -> &PromptsConfig {
+        &self.source.config
     }
 
     /// The prompt for one request with these functions to choose from.
@@ -229,7 +269,7 @@ impl PromptWriter {
     ) -> Result<String, PromptError> {
         let Compiled { marks, .. } = *compiled;
         let tools: Vec<Value> = tools.iter().map(|tool| value::tool(tool, marks)).collect();
-        let mut preamble = marks.wrap(&self.source.config.system);
+        let mut preamble = marks.wrap(self.source.system());
         let listed = self.abilities.lists_tools && !tools.is_empty();
         if !listed && !tools.is_empty() {
             let text = list(&compiled.tools_text, tools.clone())?;
@@ -241,7 +281,9 @@ impl PromptWriter {
         let messages = self.messages(&preamble, &compiled.examples, &marks.wrap(request));
         let context = self.source.context(messages, listed.then_some(tools), true);
         let mut text = self.source.name.render(&compiled.chat, &context)?;
-        text.push_str(&self.abilities.opener);
+        if !self.source.config.no_call.enabled {
+            text.push_str(&self.abilities.opener);
+        }
         Ok(text)
     }
 
@@ -301,18 +343,48 @@ impl Source {
         ])
     }
 
+    fn system(&self) -> &str {
+        match self.config.calls {
+            CallCount::One => &self.config.system,
+            CallCount::Many => &self.config.many.system,
+        }
+    }
+
+    /// The requests that are shown as examples, with the calls that answer them: none where no function fits.
+    fn examples(&self) -> Vec<(&str, ExampleCalls<'_>)> {
+        let PromptsConfig { examples, calls, many, no_call, .. } = &self.config;
+        let mut all = Vec::new();
+        if no_call.enabled {
+            all.extend(no_call.examples.iter().map(|prompt| (prompt.as_str(), Vec::new())));
+        }
+        all.extend(examples.iter().map(|Example { prompt, name, parameters }| {
+            (prompt.as_str(), vec![(name.as_str(), parameters)])
+        }));
+        if *calls == CallCount::Many {
+            all.extend(many.examples.iter().map(|ManyExample { prompt, calls }| {
+                let calls = calls.iter().map(|one| (one.name.as_str(), &one.parameters));
+                (prompt.as_str(), calls.collect())
+            }));
+        }
+        all
+    }
+
     /// Every text that does not depend on the request.
     fn texts(&self) -> impl Iterator<Item = &str> {
         let Self { template, config, bos, eos, .. } = self;
-        let mut texts = vec![template.as_str(), &config.system, &config.tools_text, bos, eos];
+        let mut texts = vec![template.as_str(), self.system(), &config.tools_text, bos, eos];
+        texts.push(&config.no_call.answer);
         if let CallOpener::Text(opener) = &config.call_opener {
             texts.push(opener);
         }
-        for example in &config.examples {
-            texts.extend([example.prompt.as_str(), &example.name]);
-            for (name, argument) in &example.parameters {
+        for (prompt, calls) in self.examples() {
+            texts.push(prompt);
+            for (name, parameters) in calls {
                 texts.push(name);
-                value::each_string(argument, &mut |text| texts.push(text));
+                for (name, argument) in parameters {
+                    texts.push(name);
+                    value::each_string(argument, &mut |text| texts.push(text));
+                }
             }
         }
         texts.into_iter()
@@ -321,8 +393,15 @@ impl Source {
 
 impl Compiled {
     fn new(source: &Source, abilities: &Abilities, marks: Marks) -> Result<Self, PromptError> {
-        let examples = source.config.examples.iter();
-        let examples = examples.flat_map(|example| abilities.example(example, marks)).collect();
+        let answer = &source.config.no_call.answer;
+        let examples = source.examples().into_iter().flat_map(|(prompt, calls)| {
+            if calls.is_empty() {
+                [message("user", &marks.wrap(prompt)), message("assistant", &marks.wrap(answer))]
+            } else {
+                abilities.example(prompt, &calls, marks)
+            }
+        });
+        let examples = examples.collect();
         Ok(Self {
             marks,
             chat: source.name.compile(&source.template, marks)?,

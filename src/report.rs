@@ -12,6 +12,8 @@ mod terminal;
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::interrupt::Signal;
 
 pub use call_text::{partial, whole};
@@ -21,7 +23,7 @@ pub use line::ReportLine;
 pub use terminal::{LogLines, Look, Terminal, Verbosity};
 
 /// The cost of one prompt, and what is wrong with its call.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallReport {
     /// Tokens that the model chose.
     pub n_tokens_free: usize,
@@ -31,6 +33,10 @@ pub struct CallReport {
     pub n_tokens_prefill: usize,
     /// From the first row of the prompt to the last token of the call.
     pub elapsed: Duration,
+    /// The probability that no function fits, where there might have been no call.
+    pub no_call: Option<f64>,
+    /// Optional arguments that the model gave and that were left out, by name.
+    pub left_out: Vec<(String, Value)>,
     /// A value was closed at the limit of its tokens.
     pub cut: bool,
     /// Why there is no call.

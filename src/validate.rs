@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use jsonschema::PatternOptions;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
@@ -19,7 +19,7 @@ use crate::grammar::lower;
 use crate::schema::{Draft, Items, NodeId, Schema, SchemaError};
 
 /// A call that is valid against the definition of its function.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FunctionCall {
     /// The function.
     pub name: FunctionName,

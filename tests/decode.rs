@@ -14,7 +14,9 @@ use call_me_maybe::caller::{
 use call_me_maybe::confidence::Confidence;
 use call_me_maybe::definitions::{self, FunctionDef};
 use call_me_maybe::engine::batch::Batch;
-use call_me_maybe::engine::decode::{self, Cut, DecodeError, Generation, Limits, Sequence, Start};
+use call_me_maybe::engine::decode::{
+    self, Between, Cut, DecodeError, Generation, Limits, Opening, Sequence, Start, Turns,
+};
 use call_me_maybe::engine::gate::{Place, Random, Sampling};
 use call_me_maybe::engine::prefix::{self, N_PREFIXES, Prefixes, Store};
 use call_me_maybe::engine::vocab::Token;
@@ -89,8 +91,11 @@ struct Scripted {
     script: Script,
     /// Logits in the script's place.
     noise: Option<f32>,
+    /// Logits of the special tokens, which nothing may choose.
+    special: f32,
     refused: BTreeSet<TokenId>,
     forcing: bool,
+    turns: Rc<Turns>,
     n_others: Option<usize>,
     n_prompt: usize,
     /// Of single sequences.
@@ -123,8 +128,10 @@ impl Scripted {
             start: Recognizer::new(&grammar).unwrap(),
             script,
             noise: None,
+            special: 99.0,
             refused: BTreeSet::new(),
             forcing: true,
+            turns: Rc::default(),
             n_others: None,
             n_prompt: PROMPT.len(),
             n_prompts: BTreeMap::new(),
@@ -167,7 +174,7 @@ impl Scripted {
             let len = u16::try_from(bytes.len()).unwrap();
             match self.noise {
                 Some(noise) => noise,
-                None if self.vocab.kind(id) != TokenKind::Text => 99.0,
+                None if self.vocab.kind(id) != TokenKind::Text => self.special,
                 None if wish.starts_with(bytes) => 9.0 + f32::from(len),
                 None => -f32::from(len) - f32::from(bytes[0]) / 256.0,
             }
@@ -323,6 +330,8 @@ fn sequence(
         random: Random::new(0, 0),
         limits: Limits { max_value_tokens: limit },
         forcing: backend.forcing,
+        turns: Rc::clone(&backend.turns),
+        request: "Say hi, then sum 1 and 2",
         n_others: backend.n_others,
     })
 }
@@ -353,6 +362,82 @@ const TWO: &str = r#"[
     {"name": "fn_sum", "parameters": {"a": {"type": "number"}, "b": {"type": "number"}}},
     {"name": "fn_say", "parameters": {"text": {"type": "string"}}}
 ]"#;
+
+fn byte(byte: u8) -> TokenId {
+    TokenId(byte.into())
+}
+
+/// What a model that writes `script` comes to where calls are divided by `;&` and ended by `;.`.
+fn several(script: &str, max_calls: u32) -> (Generation, String) {
+    let mut backend = Scripted::new(&functions(TWO), wants(script));
+    let many = Between {
+        closer: vec![byte(b';')],
+        next: vec![byte(b'&')],
+        end: byte(b'.'),
+        max_calls,
+        recognizer: backend.start.clone(),
+        gbnf: "".into(),
+    };
+    backend.turns = Rc::new(Turns { none: None, many: Some(many) });
+    backend.n_others = Some(1);
+    let generation = run(&mut backend).unwrap();
+    let evaluated = String::from_utf8(backend.evaluated().concat()).unwrap();
+    (generation, evaluated)
+}
+
+const SAY: &str = r#"{"name": "fn_say", "arguments": {"text": "hi"}}"#;
+const SUM: &str = r#"{"name": "fn_sum", "arguments": {"a": 1, "b": 2}}"#;
+
+#[test]
+fn calls_follow_each_other_until_the_model_ends_them() {
+    let script = format!("{SAY};&{SUM};.");
+    let (generation, evaluated) = several(&script, 9);
+    assert_eq!(generation.text, format!("{SAY}\n{SUM}"));
+    assert_eq!(evaluated, format!("{SAY};&{SUM};"), "all but the end is evaluated");
+    let ends: Vec<_> = generation.values.iter().map(|value| value.end).collect();
+    let second = SAY.len() + 1;
+    let end = |text: &str, value: &str| text.find(value).unwrap() + value.len();
+    assert_eq!(
+        ends,
+        [end(SAY, "\"hi\""), second + end(SUM, "\"a\": 1,"), second + end(SUM, "\"b\": 2}")]
+    );
+    let places = generation.choices.iter().map(|choice| choice.at);
+    assert!(places.clone().any(|at| at > second), "the second call's choices are weighed too");
+    assert!(places.is_sorted());
+}
+
+#[test]
+fn no_more_calls_are_written_than_allowed() {
+    let (generation, evaluated) = several(&format!("{SAY};&{SUM};&{SAY};."), 2);
+    assert_eq!(generation.text, format!("{SAY}\n{SUM}"));
+    assert!(!evaluated.ends_with(';'), "the last call's end is not evaluated: {evaluated}");
+}
+
+#[test]
+fn a_call_that_is_repeated_ends_the_answer() {
+    let (generation, _) = several(&format!("{SAY};&{SUM};&{SAY};."), 9);
+    assert_eq!(generation.text, format!("{SAY}\n{SUM}"));
+    let is_within = |at: usize| at < generation.text.len();
+    assert!(generation.choices.iter().all(|choice| is_within(choice.at)));
+    assert!(generation.values.iter().all(|value| is_within(value.end)));
+}
+
+#[test]
+fn there_is_no_call_from_the_threshold_on() {
+    for (script, threshold, expected) in
+        [("None".to_owned(), 0.9, ""), (format!("&{SAY}"), 0.9, SAY), (format!("&{SAY}"), 0.0, "")]
+    {
+        let mut backend = Scripted::new(&functions(TWO), wants(&script));
+        backend.special = -9.0;
+        let opening = Opening { opener: vec![byte(b'&')], none: Some(byte(b'N')), threshold };
+        backend.turns = Rc::new(Turns { none: Some(opening), many: None });
+        let generation = run(&mut backend).unwrap();
+        assert_eq!(generation.text, expected, "{script} {threshold}");
+        let none = generation.none.unwrap();
+        assert_eq!(none > 0.9, script == "None", "{none}");
+        assert_eq!(backend.evaluated().is_empty(), expected.is_empty(), "nothing more is read");
+    }
+}
 
 /// Writes `text` over `definitions` and compares all the counts: `prefilled` and `forced` are the
 /// texts that no model step is spent on, `free` the tokens that the model chooses.
@@ -486,7 +571,7 @@ fn choices_are_weighed_against_all_that_is_allowed() {
     }
     let values: Vec<_> = generation.values.iter().map(|one| one.parameter.as_str()).collect();
     assert_eq!(values, ["a", "b"]);
-    let confidence = Confidence::of(&generation, &["fn_sum", "fn_say"].into_iter()).unwrap();
+    let confidence = Confidence::of(&generation, &["fn_sum", "fn_say"].into_iter()).remove(0);
     let product: f64 = confidence.arguments.iter().map(|one| one.probability).product();
     assert!((confidence.function * product * confidence.end - confidence.call).abs() < 1e-9);
     assert_eq!(confidence.runner_up.unwrap().name, "fn_say");
@@ -1006,7 +1091,7 @@ fn a_caller_shares_the_prefix_and_goes_on_after_a_failure() {
             match (caller.call(request, &mut Unwatched), expected) {
                 (Ok(answer), Ok(text)) => {
                     assert_eq!(answer.generation.text, text);
-                    assert_eq!(answer.call.name.as_str(), "fn_say");
+                    assert_eq!(answer.calls[0].name.as_str(), "fn_say");
                     assert_eq!(answer.generation.n_prompt, n_prompt);
                     // Up to the request itself.
                     let before = rendered.find("Say é").unwrap();

@@ -201,7 +201,8 @@ impl Checked {
     fn check(&self, set: &FunctionSet, request: &str, result: Result<Answer, CallError>) -> String {
         let lowered = calls(set.functions(), Options::LEGAL).unwrap();
         let generation = match result {
-            Ok(Answer { call, generation }) => {
+            Ok(Answer { calls, generation, .. }) => {
+                let [call] = &calls[..] else { panic!("{request:?}: {calls:?}") };
                 assert!(set.functions().iter().any(|function| function.name == call.name));
                 generation
             }

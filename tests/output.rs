@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use call_me_maybe::definitions;
-use call_me_maybe::output::{OutputError, OutputFile, Record, Target, Written};
+use call_me_maybe::output::{Calls, OutputError, OutputFile, Record, Target, Written};
+use call_me_maybe::validate::FunctionCall;
 use serde_json::Value;
 
 /// A record from `prompt`, `name` ("" for none), `parameters` as JSON, `id` and `error`.
@@ -13,9 +14,10 @@ fn record(prompt: &str, name: &str, parameters: &str, id: Option<&str>, error: &
     Record {
         prompt: prompt.to_owned(),
         id: id.map(|id| serde_json::from_str(id).unwrap()),
-        name: (!name.is_empty())
-            .then(|| definitions::parse(definition.as_bytes()).unwrap().remove(0).name),
-        parameters: serde_json::from_str(parameters).unwrap(),
+        calls: Calls::One((!name.is_empty()).then(|| FunctionCall {
+            name: definitions::parse(definition.as_bytes()).unwrap().remove(0).name,
+            parameters: serde_json::from_str(parameters).unwrap(),
+        })),
         error: (!error.is_empty()).then(|| error.to_owned()),
     }
 }

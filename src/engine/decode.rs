@@ -9,14 +9,19 @@
 //! into the free text that follows: there the model must see the choice. Text after the last free
 //! byte is written and never evaluated.
 //!
+//! Where the answer may be none or several calls ([`Turns`]), the model decides so between the template's own
+//! texts, outside the grammar; each call then begins at the grammar's start.
+//!
 //! **Invariant:** `text` is what the recognizer has seen, and the gate has accepted its tokens.
 //! **Invariant:** nothing here can abort the process: every token is checked before it is accepted.
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::gate::{Odds, Place, Random, Sampling};
+use super::gate::{self, Odds, Place, Random, Sampling};
 use super::{Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab, count};
 use crate::grammar::recognize::Recognizer;
+use crate::grounding;
 
 /// What generations tell and ask while they run.
 pub trait Watch {
@@ -28,6 +33,15 @@ pub trait Watch {
 
 /// Most forced tokens at the right edge that are left to the model.
 const HELD_BACK_LIMIT: usize = 4;
+
+/// What stands before the name in every call.
+pub(crate) const OPENING: &str = "{\"name\": ";
+
+/// How much the logarithm of a name's probability, among all tokens, weighs against the odds of there being no
+/// call: a model that would rather write another name has no function that fits. On every fourth case of
+/// `irrelevance.dev` and `callsmall` the area under the curve is 0.75 with 0, 0.86 with 0.2, 0.87 with 0.3, 0.86
+/// with 0.5 and 0.84 with 1.
+const NAME_WEIGHT: f64 = 0.3;
 
 /// Tokens over the limit that a value may take to reach a place where it closes without a made-up
 /// digit or half an escape.
@@ -71,11 +85,51 @@ pub struct ValueSpan {
     pub end: usize,
 }
 
+/// How many calls a sequence may have, and what stands around them.
+#[derive(Debug, Clone, Default)]
+pub struct Turns {
+    /// Where there may be none.
+    pub none: Option<Opening>,
+    /// Where there may be several.
+    pub many: Option<Between>,
+}
+
+/// The decision before the first call.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// Fed before the first call; not part of the prompt's tokens.
+    pub opener: Vec<TokenId>,
+    /// What the answer without a call begins with.
+    pub none: Option<TokenId>,
+    /// There is no call from this [`Generation::none`] on, 0 to 1.
+    pub threshold: f64,
+}
+
+/// The decision behind a call.
+#[derive(Debug, Clone)]
+pub struct Between {
+    /// Fed behind a call, whatever comes next.
+    pub closer: Vec<TokenId>,
+    /// Fed before another call; not empty.
+    pub next: Vec<TokenId>,
+    /// What the model would write in place of the first of [`Self::next`] where no call follows.
+    pub end: TokenId,
+    /// Most calls.
+    pub max_calls: u32,
+    /// The recognizer at the start of a call.
+    pub recognizer: Recognizer,
+    /// The grammar.
+    pub gbnf: Rc<str>,
+}
+
 /// What one sequence came to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Generation {
-    /// The whole call, JSON.
+    /// The whole call, JSON; of several one a line, of none nothing.
     pub text: String,
+    /// How likely it is that no function fits, 0 to 1, where there might have been no call: the probability of the
+    /// answer that says so, and how unlikely the model held the name that it was left.
+    pub none: Option<f64>,
     /// Tokens of the prompt.
     pub n_prompt: u32,
     /// Tokens of the prompt that were in the cache already.
@@ -151,6 +205,10 @@ pub struct Start<'a, G> {
     pub limits: Limits,
     /// Whether forced text is written without asking the model.
     pub forcing: bool,
+    /// How many calls it may have.
+    pub turns: Rc<Turns>,
+    /// What is asked, which tells whether a further call has anything new to say.
+    pub request: &'a str,
     /// How many others each choice is weighed against by name; `None` where choices are not weighed.
     pub n_others: Option<usize>,
 }
@@ -164,9 +222,29 @@ pub enum Progress {
     Done,
 }
 
+/// What a sequence waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Whether there is a call.
+    Opening,
+    /// The next token of a call.
+    Call,
+    /// Whether there is another call.
+    Between,
+    /// Another call is to be begun.
+    Next,
+    /// Nothing more.
+    Over,
+}
+
 /// A sequence that is being written.
 #[derive(Debug)]
 pub struct Sequence<G> {
+    turns: Rc<Turns>,
+    stage: Stage,
+    request: String,
+    /// Where each call begins.
+    calls: Vec<usize>,
     id: SequenceId,
     recognizer: Recognizer,
     gate: G,
@@ -190,7 +268,12 @@ impl<G: Gate> Sequence<G> {
     #[must_use]
     pub fn new(start: Start<'_, G>) -> Self {
         let n_prompt = count(start.prompt.len());
+        let stage = if start.turns.none.is_some() { Stage::Opening } else { Stage::Call };
         Self {
+            turns: start.turns,
+            stage,
+            request: start.request.to_owned(),
+            calls: vec![0],
             id: start.id,
             recognizer: start.recognizer,
             gate: start.gate,
@@ -203,29 +286,19 @@ impl<G: Gate> Sequence<G> {
             pending: start.prompt[start.n_shared as usize..].to_vec(),
             n_past: start.n_shared,
             value: None,
-            generation: Generation {
-                text: String::new(),
-                n_prompt,
-                n_shared: start.n_shared,
-                n_free: 0,
-                n_forced: 0,
-                n_prefilled: 0,
-                n_divided: 0,
-                n_rows: 0,
-                tokens: Vec::new(),
-                choices: Vec::new(),
-                values: Vec::new(),
-                cuts: Vec::new(),
-                elapsed: Duration::ZERO,
-            },
+            generation: Generation { n_prompt, n_shared: start.n_shared, ..Generation::default() },
             start: Instant::now(),
         }
     }
 
-    /// The call so far; it can end inside a character.
+    /// The call so far, of several the last; it can end inside a character.
     #[must_use]
     pub fn text(&self) -> &[u8] {
-        &self.text
+        &self.text[self.call_start()..]
+    }
+
+    fn call_start(&self) -> usize {
+        self.calls.last().copied().unwrap_or_default()
     }
 
     /// Its place in the cache.
@@ -261,8 +334,14 @@ impl<G: Gate> Sequence<G> {
     /// Writes what the grammar forces, and closes a value that reached its limit.
     ///
     /// # Errors
-    /// [`DecodeError::Disagreement`].
+    /// [`DecodeError::Disagreement`], and [`BackendError::Grammar`] where another call is begun.
     pub fn advance<B: Backend<Gate = G>>(&mut self, backend: &B) -> Result<Progress, DecodeError> {
+        match self.stage {
+            Stage::Opening | Stage::Between => return Ok(Progress::Rows),
+            Stage::Over => return Ok(Progress::Done),
+            Stage::Call => {}
+            Stage::Next => self.begin_next(backend)?,
+        }
         let mut after = self.recognizer.clone();
         let mut bytes = Vec::new();
         let is_cut = self.over_limit();
@@ -271,19 +350,37 @@ impl<G: Gate> Sequence<G> {
             bytes = after.close_argument();
         }
         if self.forcing || is_cut {
-            let forced = after.forced();
+            let mut forced = after.forced();
+            if self.is_naming() {
+                forced.truncate(OPENING.len().saturating_sub(self.text.len()));
+            }
             if after.push_all(&forced).is_ok() {
                 bytes.extend_from_slice(&forced);
             }
         }
         let tokens = plain_tokens(backend, &bytes);
-        if after.is_over() {
-            self.count_forced(tokens.map_or(bytes.len(), |tokens| tokens.len()));
-            self.text.extend_from_slice(&bytes);
-            self.recognizer = after;
-            return Ok(Progress::Done);
-        }
         let vocab = backend.vocab();
+        if after.is_over() {
+            self.count_forced(tokens.as_ref().map_or(bytes.len(), Vec::len));
+            let turns = Rc::clone(&self.turns);
+            return match (&turns.many, tokens) {
+                (Some(between), Some(tokens)) if self.may_go_on(between, &bytes) => {
+                    for token in tokens {
+                        self.accept(vocab, token)?;
+                    }
+                    self.end_value();
+                    self.pending.extend(&between.closer);
+                    self.stage = Stage::Between;
+                    Ok(Progress::Rows)
+                }
+                _ => {
+                    self.text.extend_from_slice(&bytes);
+                    self.recognizer = after;
+                    self.drop_needless();
+                    Ok(Progress::Done)
+                }
+            };
+        }
         if let Some(mut tokens) = tokens {
             // What closes a value is not left to the model, which would go on with it.
             if !is_cut {
@@ -331,6 +428,22 @@ impl<G: Gate> Sequence<G> {
     /// # Errors
     /// [`DecodeError::NothingAllowed`], [`DecodeError::Disagreement`].
     pub fn choose(&mut self, vocab: &Vocab, logits: &[f32]) -> Result<(), DecodeError> {
+        let turns = Rc::clone(&self.turns);
+        match (self.stage, &turns.none, &turns.many) {
+            (Stage::Opening, Some(opening), _) => {
+                let none = opening.none.map_or(0.0, |token| gate::share(logits, token));
+                self.pending.extend(&opening.opener);
+                self.set_none(none, opening.threshold);
+                return Ok(());
+            }
+            (Stage::Between, _, Some(between)) => {
+                let logit = |id: TokenId| logits.get(id.index()).copied().unwrap_or(f32::MIN);
+                let goes_on = logit(between.next[0]) > logit(between.end);
+                self.stage = if goes_on { Stage::Next } else { Stage::Over };
+                return Ok(());
+            }
+            _ => {}
+        }
         let mut place = Place { recognizer: &self.recognizer, gate: &mut self.gate, vocab };
         let token = place
             .choose(logits, self.sampling, &mut self.random)
@@ -343,7 +456,76 @@ impl<G: Gate> Sequence<G> {
             let choice = Choice { at: self.text.len(), text: text(token), probability, others };
             self.generation.choices.push(choice);
         }
+        if let (true, Some(opening), Some(none)) =
+            (self.is_naming(), &turns.none, self.generation.none)
+        {
+            let name = gate::share(logits, token).max(f64::MIN_POSITIVE);
+            let odds = none / (1.0 - none).max(f64::MIN_POSITIVE) * name.powf(-NAME_WEIGHT);
+            self.set_none(odds / (1.0 + odds), opening.threshold);
+            if self.stage == Stage::Over {
+                return Ok(());
+            }
+        }
         self.accept(vocab, token)
+    }
+
+    /// Whether the text is in the name of the first call, whose every token is weighed where there may be no call.
+    fn is_naming(&self) -> bool {
+        let is_over = self.text.get(OPENING.len() + 1..).is_some_and(|name| name.contains(&b'"'));
+        self.generation.none.is_some() && !is_over
+    }
+
+    fn set_none(&mut self, none: f64, threshold: f64) {
+        self.generation.none = Some(none);
+        self.stage = if none >= threshold { Stage::Over } else { Stage::Call };
+        if self.stage == Stage::Over {
+            self.text.clear();
+            self.generation.choices.clear();
+        }
+    }
+
+    /// Whether another call may follow the one that `rest` completes.
+    fn may_go_on(&self, between: &Between, rest: &[u8]) -> bool {
+        let call = [self.text(), rest].concat();
+        count(self.calls.len()) < between.max_calls && self.adds_something(&call)
+    }
+
+    /// Whether a call says something of the request that no earlier one says. A model that has run out of calls
+    /// goes on with values that it makes up, or with those that it has had.
+    fn adds_something(&self, call: &[u8]) -> bool {
+        let parse = |call: &[u8]| serde_json::from_slice(call).unwrap_or_default();
+        let earlier: Vec<serde_json::Value> = self.earlier_calls().map(parse).collect();
+        grounding::adds(&self.request, &earlier, &parse(call))
+    }
+
+    fn earlier_calls(&self) -> impl Iterator<Item = &[u8]> {
+        // Each ends in a line break.
+        self.calls.windows(2).map(|ends| &self.text[ends[0]..ends[1] - 1])
+    }
+
+    /// Drops the last call where it adds nothing to the earlier ones.
+    fn drop_needless(&mut self) {
+        if !self.adds_something(self.text()) {
+            let end = self.call_start() - 1;
+            self.text.truncate(end);
+            self.calls.pop();
+            self.value = None;
+            self.generation.choices.retain(|choice| choice.at < end);
+            self.generation.values.retain(|value| value.end <= end);
+        }
+    }
+
+    fn begin_next<B: Backend<Gate = G>>(&mut self, backend: &B) -> Result<(), DecodeError> {
+        let turns = Rc::clone(&self.turns);
+        if let Some(between) = &turns.many {
+            self.pending.extend(&between.next);
+            self.recognizer = between.recognizer.clone();
+            self.gate = backend.gate(&between.gbnf)?;
+            self.text.push(b'\n');
+            self.calls.push(self.text.len());
+        }
+        self.stage = Stage::Call;
+        Ok(())
     }
 
     /// The finished generation.

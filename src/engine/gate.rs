@@ -227,6 +227,14 @@ fn weigh(
     numbers.map(|(id, logit)| (id, weight(logit))).collect()
 }
 
+/// What the softmax over all tokens gives to one of them, 0 to 1.
+pub(super) fn share(logits: &[f32], token: TokenId) -> f64 {
+    let weights = weigh(logits, (0u32..).map(TokenId).take(logits.len()), 1.0);
+    let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    let own = weights.iter().find(|(id, _)| *id == token).map_or(0.0, |(_, weight)| *weight);
+    if total > 0.0 { own / total } else { 0.0 }
+}
+
 /// Draws an index by weight; `None` where all weights are 0.
 fn draw_one(weights: &[(TokenId, f64)], random: &mut Random) -> Option<usize> {
     let total: f64 = weights.iter().map(|(_, weight)| weight).sum();

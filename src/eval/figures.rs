@@ -132,6 +132,41 @@ impl Reliability {
     }
 }
 
+/// What a threshold of the probability that no function fits comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TradeOff {
+    /// There is no call from this probability on.
+    pub threshold: f64,
+    /// Cases where no function fits, and how many would have no call: rightly.
+    pub none_fits: Tally,
+    /// Cases that a function fits, and how many would have no call: wrongly.
+    pub one_fits: Tally,
+}
+
+impl TradeOff {
+    const THRESHOLDS: [f64; 10] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99];
+
+    /// For each threshold; none where no case might have had no call.
+    fn of(scored: &[Scored]) -> Vec<Self> {
+        let known = || scored.iter().filter_map(|one| Some((one, one.no_call?)));
+        let fits_none = |one: &Scored| match one.reason {
+            Some(reason) => reason == Reason::Called,
+            None => one.calls.as_ref().is_some_and(Vec::is_empty),
+        };
+        if known().next().is_none() {
+            return Vec::new();
+        }
+        let at = |threshold: f64| {
+            let tally = |none: bool| {
+                let own = known().filter(|(one, _)| fits_none(one) == none);
+                Tally::of(own.map(|(_, probability)| probability >= threshold))
+            };
+            Self { threshold, none_fits: tally(true), one_fits: tally(false) }
+        };
+        Self::THRESHOLDS.map(at).to_vec()
+    }
+}
+
 /// The figures of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
@@ -144,6 +179,9 @@ pub struct Summary {
     /// Whether likelier calls are right more often.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reliability: Vec<Reliability>,
+    /// What other thresholds of `--no-call` would have given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub no_call: Vec<TradeOff>,
 }
 
 impl Summary {
@@ -170,7 +208,8 @@ impl Summary {
         };
         let categories = names.iter().map(category).collect();
         let reliability = Reliability::of(scored);
-        Self { all: Category::of("all", &all), categories, reasons, reliability }
+        let no_call = TradeOff::of(scored);
+        Self { all: Category::of("all", &all), categories, reasons, reliability, no_call }
     }
 
     /// Tables for the terminal.
@@ -214,6 +253,14 @@ impl Summary {
                 text,
                 "{low:.1} to {high:.1}   {n_right:>7}  {n:>5}  {share:>7.1}  {mean:>18.1}"
             );
+        }
+        if !self.no_call.is_empty() {
+            text.push_str("\nno call from    where none fits    where one does\n");
+        }
+        for TradeOff { threshold, none_fits, one_fits } in &self.no_call {
+            let cell = |tally: &Tally| format!("{}/{}", tally.n_right, tally.n);
+            let [none_fits, one_fits] = [none_fits, one_fits].map(cell);
+            let _ = writeln!(text, "{threshold:<12}  {none_fits:>17}  {one_fits:>17}");
         }
         text
     }
@@ -424,6 +471,7 @@ mod tests {
             calls: None,
             error: None,
             probability,
+            no_call: None,
             right,
             reason: None,
             detail: None,

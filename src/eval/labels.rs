@@ -266,7 +266,8 @@ fn prediction(record: &mut Map<String, Value>, place: Place) -> Result<Predictio
     };
     let calls = Some(calls).filter(|calls: &Vec<Call>| error.is_none() || !calls.is_empty());
     let probability = record.get("probability").and_then(Value::as_f64);
-    Ok(Prediction { calls, error, probability })
+    let no_call = record.get("no_call").and_then(Value::as_f64);
+    Ok(Prediction { calls, error, probability, no_call })
 }
 
 fn call(value: Value, place: &str) -> Result<Call, LabelError> {

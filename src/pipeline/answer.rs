@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::anyhow;
 use rustc_hash::FxHashMap;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Ended, Run};
 use crate::caller::{self, Answer, CallError, CallOptions, FunctionSet, with_causes};
@@ -20,7 +20,8 @@ use crate::engine::gate::Sampling;
 use crate::input::Request;
 use crate::interrupt::Interrupt;
 use crate::load::{self, LoadOptions};
-use crate::output::Record;
+use crate::output::{Calls, Record};
+use crate::prompt::CallCount;
 use crate::report::{CallReport, ReportLine, Summary, Terminal, whole};
 
 impl Run {
@@ -42,6 +43,7 @@ impl Run {
             records: &mut self.records,
             lines: &mut self.lines,
             min_confidence: self.min_confidence,
+            count: config.prompts.calls,
             weighs: config.n_others.is_some(),
             waiting: BTreeMap::new(),
             functions,
@@ -144,6 +146,7 @@ struct Desk<'a> {
     records: &'a mut Vec<Record>,
     lines: &'a mut Vec<ReportLine>,
     min_confidence: Option<f64>,
+    count: CallCount,
     /// Whether choices are weighed, so that there are lines.
     weighs: bool,
     /// Answered before an earlier one.
@@ -160,34 +163,31 @@ impl Desk<'_> {
         self.summary.elapsed = self.start.elapsed();
         self.summary.first.get_or_insert_with(|| self.begin.elapsed());
         let mut record = self.blank(index);
-        let mut confidence = None;
+        let mut confidences = Vec::new();
         let mut report = match answered {
-            Ok(Answer { call, generation }) => {
+            Ok(Answer { calls, left_out, generation }) => {
                 let names = self.functions(index).iter().map(|function| function.name.as_str());
-                confidence = Confidence::of(&generation, &names);
-                record.name = Some(call.name);
-                record.parameters = call.parameters;
+                confidences = Confidence::of(&generation, &names);
+                record.calls = Calls::new(calls, self.count);
                 record.error = cut_error(&generation);
-                report(&generation)
+                CallReport { left_out, ..report(&generation) }
             }
             Err(Failure { reason, report }) => {
                 record.error = Some(reason.clone());
                 CallReport { error: Some(reason), ..report.unwrap_or_default() }
             }
         };
-        let probability = confidence.as_ref().map(|confidence| confidence.call);
-        let refused = match (&record.name, probability, self.min_confidence) {
-            (Some(name), Some(p), Some(min)) if p < min => {
-                let call = whole(name.as_str(), &record.parameters);
-                Some(format!("its probability, {p:.3}, is below --min-confidence {min}: {call}"))
-            }
-            _ => None,
-        };
+        let refused = self.min_confidence.and_then(|min| {
+            let mut calls = record.calls.as_slice().iter().zip(&confidences);
+            let (call, confidence) = calls.find(|(_, one)| one.call < min)?;
+            let (p, call) = (confidence.call, whole(call.name.as_str(), &call.parameters));
+            Some(format!("its probability, {p:.3}, is below --min-confidence {min}: {call}"))
+        });
         if refused.is_some() {
             report.error.clone_from(&refused);
         }
         // The line tells the call also where it is refused.
-        let line = self.weighs.then(|| ReportLine::new(&record, &report, confidence));
+        let line = self.weighs.then(|| ReportLine::new(&record, &report, confidences));
         if refused.is_some() {
             record = Record { error: refused, ..self.blank(index) };
         }
@@ -207,7 +207,7 @@ impl Desk<'_> {
                 let mut missing = self.blank(self.records.len());
                 missing.error = Some("interrupted before it was answered".to_owned());
                 if self.weighs {
-                    self.lines.push(ReportLine::new(&missing, &CallReport::default(), None));
+                    self.lines.push(ReportLine::new(&missing, &CallReport::default(), Vec::new()));
                 }
                 self.records.push(missing);
             }
@@ -226,8 +226,7 @@ impl Desk<'_> {
         Record {
             prompt: request.prompt.clone(),
             id: request.id.clone(),
-            name: None,
-            parameters: Value::Object(Map::new()),
+            calls: Calls::new(Vec::new(), self.count),
             error: None,
         }
     }
@@ -296,6 +295,8 @@ fn report(generation: &Generation) -> CallReport {
         n_tokens_prefill: (generation.n_prompt - generation.n_shared + generation.n_prefilled)
             as usize,
         elapsed: generation.elapsed,
+        no_call: generation.none,
+        left_out: Vec::new(),
         cut: !generation.cuts.is_empty(),
         error: None,
     }

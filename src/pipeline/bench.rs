@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::answer::Sets;
 use super::{read_functions, tell, version};
 use crate::bench::{self, ModelFigures, Report, RunFigures, ratio};
-use crate::caller::{self, CallOptions, FIRST_CALL, Unwatched};
+use crate::caller::{self, Answer, CallOptions, FIRST_CALL, Unwatched};
 use crate::config::BenchConfig;
 use crate::engine::llama::Llama;
 use crate::engine::llama::quantize::{Quantization, is_quantized, quantize, tensor_types};
@@ -283,10 +283,10 @@ fn measure(config: &BenchConfig) -> anyhow::Result<RunResult> {
             n_forced += u64::from(generation.n_forced);
             n_free += u64::from(generation.n_free);
         }
-        if let (Ok(answer), Some(place)) =
-            (answer, calls.get_mut(usize::try_from(index).unwrap_or(usize::MAX)))
-        {
-            *place = Some((answer.call.name.to_string(), answer.call.parameters));
+        let place = calls.get_mut(usize::try_from(index).unwrap_or(usize::MAX));
+        if let (Ok(Answer { calls, .. }), Some(place)) = (answer, place) {
+            let call = calls.into_iter().next();
+            *place = call.map(|call| (call.name.to_string(), call.parameters));
         }
     })?;
     let wall_s = start.elapsed().as_secs_f64();

@@ -16,7 +16,8 @@ use crate::eval::{self, Call, Case, Comparison, Earlier, ModelFile, Prediction, 
 use crate::interrupt::Interrupt;
 use crate::models;
 use crate::output::{self, Record};
-use crate::report::{Exit, ReportLine, Terminal, Verbosity};
+use crate::report::{Exit, Terminal, Verbosity};
+use crate::validate::FunctionCall;
 
 /// Where runs are kept, relative to the current directory.
 const FOLDER: &str = "data/output";
@@ -151,24 +152,25 @@ fn answer(
     report.model = Some(model_file(ask)?);
     report.config = Some(asked(ask));
     report.elapsed_s = Some(run.summary.elapsed.as_secs_f64());
-    let lines = run.lines.iter().map(ReportLine::probability);
-    let predictions = run
-        .records
-        .into_iter()
-        .zip(lines)
-        .map(|(record, probability)| Prediction { probability, ..Prediction::from(record) });
+    let predictions = run.records.into_iter().zip(&run.lines).map(|(record, line)| Prediction {
+        probability: line.probability(),
+        no_call: line.no_call(),
+        ..Prediction::from(record)
+    });
     Ok((predictions.collect(), exit))
 }
 
 impl From<Record> for Prediction {
     /// A failure is no answer; a record without a call and without an error says that no function fits.
     fn from(record: Record) -> Self {
-        let Record { name, parameters, error, .. } = record;
-        let calls = match name {
-            Some(name) => Some(vec![Call { name: name.to_string(), parameters }]),
-            None => error.is_none().then(Vec::new),
+        let Record { calls, error, .. } = record;
+        let call = |one: &FunctionCall| Call {
+            name: one.name.to_string(),
+            parameters: one.parameters.clone(),
         };
-        Self { calls, error, probability: None }
+        let calls: Vec<Call> = calls.as_slice().iter().map(call).collect();
+        let calls = (error.is_none() || !calls.is_empty()).then_some(calls);
+        Self { calls, error, ..Self::default() }
     }
 }
 

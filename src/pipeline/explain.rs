@@ -8,9 +8,10 @@ use anyhow::{Context, anyhow, ensure};
 use super::answer::{cut_error, options};
 use super::{no_functions, read_functions};
 use crate::caller::{FunctionSet, Request, with_causes};
-use crate::confidence::{Confidence, grounding};
+use crate::confidence::Confidence;
 use crate::config::ExplainConfig;
 use crate::engine::decode::{Generation, Watch};
+use crate::grounding::grounding;
 use crate::interrupt::Interrupt;
 use crate::load;
 use crate::output;
@@ -49,15 +50,31 @@ pub(super) fn explain(config: &ExplainConfig) -> anyhow::Result<Exit> {
     }
     let exit = match &answer {
         Ok(answer) => {
-            let (name, parameters) = (answer.call.name.as_str(), &answer.call.parameters);
-            let _ = writeln!(text, "\n{}", whole(name, parameters));
             let names = set.functions().iter().map(|function| function.name.as_str());
-            if let Some(confidence) = Confidence::of(&answer.generation, &names) {
-                text.push_str(&parts(&confidence));
+            let confidences = Confidence::of(&answer.generation, &names);
+            if let Some(none) = answer.generation.none {
+                let _ = writeln!(text, "\n{} sure that no function fits", percent(none));
             }
-            let values = grounding(&config.prompt, parameters);
-            for one in values.iter().filter(|one| one.in_prompt.is_none()) {
-                let _ = writeln!(text, "{} does not stand in the prompt", escape(&one.pointer));
+            for (at, call) in answer.calls.iter().enumerate() {
+                let _ = writeln!(text, "\n{}", whole(call.name.as_str(), &call.parameters));
+                if let Some(confidence) = confidences.get(at) {
+                    text.push_str(&parts(confidence));
+                }
+                let values = grounding(&config.prompt, &call.parameters);
+                for one in values.iter().filter(|one| one.in_prompt.is_none()) {
+                    let _ = writeln!(text, "{} does not stand in the prompt", escape(&one.pointer));
+                }
+            }
+            for (name, value) in &answer.left_out {
+                let argument = format!("{name}={value}");
+                let _ = writeln!(
+                    text,
+                    "left out, as it is optional and not in the prompt: {}",
+                    escape(&argument)
+                );
+            }
+            if answer.calls.is_empty() {
+                text.push_str("\nno function fits\n");
             }
             if let Some(cut) = cut_error(&answer.generation) {
                 let _ = writeln!(text, "{}", escape(&cut));

@@ -38,8 +38,93 @@ pub struct PromptsConfig {
     pub tools_text: String,
     /// What stands between the assistant's header and the call.
     pub call_opener: CallOpener,
+    /// How many calls answer a request.
+    pub calls: CallCount,
+    /// What is different where several calls may answer a request.
+    pub many: Many,
+    /// Whether, and how, the model may answer that no function fits.
+    pub no_call: NoCall,
+    /// Which optional arguments of a call are kept.
+    pub optional_arguments: OptionalArguments,
     /// Where a text that goes on and on is cut.
     pub limits: Limits,
+}
+
+/// Which optional arguments of a call are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionalArguments {
+    /// All that the model gives.
+    All,
+    /// Of strings and numbers those that stand in the request: a small model makes others up. All of other types.
+    Grounded,
+}
+
+/// How many calls answer a request.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum CallCount {
+    /// One, which ends the answer.
+    #[default]
+    One,
+    /// As many as the model writes, in the order of the request.
+    Many,
+}
+
+/// What is different where several calls may answer a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = all_optional)]
+pub struct Many {
+    /// The system text in place of `system`.
+    pub system: String,
+    /// Few-shot examples behind the others.
+    pub examples: Vec<ManyExample>,
+    /// Most calls of a request.
+    #[schemars(range(min = 1))]
+    pub max_calls: u32,
+}
+
+/// A request and the calls that answer it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ManyExample {
+    /// The request, as a user would write it.
+    #[schemars(length(min = 1))]
+    pub prompt: String,
+    /// The calls, in the order of the request.
+    #[schemars(length(min = 1))]
+    pub calls: Vec<ExampleCall>,
+}
+
+/// A call of an example.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExampleCall {
+    /// The name of the function. It need not be one of those at hand.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// The arguments by name.
+    pub parameters: Map<String, Value>,
+}
+
+/// Whether, and how, the model may answer that no function fits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = all_optional)]
+pub struct NoCall {
+    /// Whether it may. The flag `--no-call` says yes.
+    pub enabled: bool,
+    /// It is taken at its word from this probability of that answer on, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub threshold: f64,
+    /// What it answers in the examples.
+    #[schemars(length(min = 1))]
+    pub answer: String,
+    /// Requests that are answered so, shown before the other examples.
+    pub examples: Vec<String>,
 }
 
 /// A request and the call that answers it.
@@ -132,6 +217,23 @@ struct PromptsFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     call_opener: Option<String>,
+    /// How many calls answer a request: `one`, or `many`, as many as the model writes. The flag `--calls`
+    /// goes before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "CallCount")]
+    calls: Option<CallCount>,
+    /// What is different where several calls may answer a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Many")]
+    many: Option<Many>,
+    /// Whether, and how, the model may answer that no function fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NoCall")]
+    no_call: Option<NoCall>,
+    /// Which optional arguments of a call are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OptionalArguments")]
+    optional_arguments: Option<OptionalArguments>,
     /// Where a text that goes on and on is cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Limits")]
@@ -243,6 +345,10 @@ impl PromptsConfig {
             tools: file.tools.unwrap_or(builtin.tools),
             tools_text: file.tools_text.unwrap_or(builtin.tools_text),
             call_opener: file.call_opener.map_or(builtin.call_opener, CallOpener::from),
+            calls: file.calls.unwrap_or(builtin.calls),
+            many: file.many.unwrap_or(builtin.many),
+            no_call: file.no_call.unwrap_or(builtin.no_call),
+            optional_arguments: file.optional_arguments.unwrap_or(builtin.optional_arguments),
             limits: file.limits.unwrap_or(builtin.limits),
         })
     }
@@ -263,6 +369,10 @@ impl PromptsConfig {
             tools: file.tools?,
             tools_text: file.tools_text?,
             call_opener: file.call_opener?.into(),
+            calls: file.calls?,
+            many: file.many?,
+            no_call: file.no_call?,
+            optional_arguments: file.optional_arguments?,
             limits: file.limits?,
         })
     }
@@ -280,11 +390,16 @@ impl From<String> for CallOpener {
     }
 }
 
+/// What is left out of it is as in the built-in configuration.
+fn all_optional(schema: &mut schemars::Schema) {
+    schema.remove("required");
+}
+
 /// Text to file: syntax first, then the file's own JSON Schema, which knows the place of every
 /// mistake.
 fn read(text: &str, path: &Path) -> Result<PromptsFile, ConfigError> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    let value: Value = serde_json::from_str(text).map_err(|error| ConfigError::Syntax {
+    let mut value: Value = serde_json::from_str(text).map_err(|error| ConfigError::Syntax {
         path: path.to_owned(),
         line: error.line(),
         column: error.column(),
@@ -296,11 +411,26 @@ fn read(text: &str, path: &Path) -> Result<PromptsFile, ConfigError> {
             return Err(explain(&error, &schema, path));
         }
     }
+    fill(&mut value);
     serde_json::from_value(value).map_err(|error| ConfigError::Value {
         path: path.to_owned(),
         pointer: String::new(),
         reason: error.to_string(),
     })
+}
+
+/// Gives the objects that need not be whole the keys of the built-in configuration.
+fn fill(value: &mut Value) {
+    let builtin: Value = serde_json::from_str(BUILTIN).unwrap_or_default();
+    for key in ["many", "no_call"] {
+        if let (Some(Value::Object(own)), Some(others)) =
+            (value.get_mut(key), builtin[key].as_object())
+        {
+            for (key, other) in others {
+                own.entry(key).or_insert_with(|| other.clone());
+            }
+        }
+    }
 }
 
 fn explain(error: &jsonschema::ValidationError<'_>, schema: &Value, path: &Path) -> ConfigError {

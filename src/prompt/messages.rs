@@ -18,15 +18,17 @@ pub(crate) fn message(role: &str, content: &str) -> Value {
     dict([("role".to_owned(), Value::from(role)), ("content".to_owned(), Value::from(content))])
 }
 
-/// An assistant's message that is a call and nothing else.
-pub(crate) fn call_message(name: &str, arguments: Value) -> Value {
-    let function =
-        dict([("name".to_owned(), Value::from(name)), ("arguments".to_owned(), arguments)]);
-    let call =
-        dict([("type".to_owned(), Value::from("function")), ("function".to_owned(), function)]);
+/// An assistant's message that is calls and nothing else.
+pub(crate) fn call_message(calls: Vec<(String, Value)>) -> Value {
+    let call = |(name, arguments): (String, Value)| {
+        let function =
+            dict([("name".to_owned(), Value::from(name)), ("arguments".to_owned(), arguments)]);
+        dict([("type".to_owned(), Value::from("function")), ("function".to_owned(), function)])
+    };
+    let calls: Vec<Value> = calls.into_iter().map(call).collect();
     dict([
         ("role".to_owned(), Value::from("assistant")),
         ("content".to_owned(), Value::from("")),
-        ("tool_calls".to_owned(), Value::from(vec![call])),
+        ("tool_calls".to_owned(), Value::from(calls)),
     ])
 }

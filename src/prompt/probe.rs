@@ -3,10 +3,10 @@
 //! **Invariant:** nothing is read from the template's text; only what it prints counts.
 
 use minijinja::Value;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use super::{
-    CallOpener, Example, PromptError, Source, ToolsFrom,
+    CallOpener, PromptError, Source, ToolsFrom,
     marks::Marks,
     messages::{call_message, call_text, message},
     template::Template,
@@ -29,21 +29,36 @@ pub(crate) struct Abilities {
     pub(crate) writes_calls: bool,
     /// What stands between the assistant's header and the call.
     pub(crate) opener: String,
+    /// What stands between two calls; empty where the template does not write several.
+    pub(crate) between: String,
+    /// What stands behind the last call.
+    pub(crate) closer: String,
 }
 
+/// What is between calls that are told as text.
+const BETWEEN: &str = "\n";
+
 impl Abilities {
-    /// The messages of an example and its answer: a call where the template writes calls as the
-    /// grammar has them, else its text.
-    pub(crate) fn example(&self, example: &Example, marks: Marks) -> [Value; 2] {
-        let name = marks.wrap(&example.name);
-        let arguments = value::data(&Json::Object(example.parameters.clone()), marks);
+    /// The messages of a request and the calls that answer it: calls where the template writes them as the
+    /// grammar has them, else their text.
+    pub(crate) fn example(
+        &self,
+        prompt: &str,
+        calls: &[(&str, &Map<String, Json>)],
+        marks: Marks,
+    ) -> [Value; 2] {
+        let calls = calls.iter().map(|(name, parameters)| {
+            let arguments = value::data(&Json::Object((*parameters).clone()), marks);
+            (marks.wrap(name), arguments)
+        });
         let answer = if self.writes_calls {
-            call_message(&name, arguments)
+            call_message(calls.collect())
         } else {
-            let call = call_text(&name, &arguments, marks);
-            message("assistant", &format!("{}{call}", self.opener))
+            let calls = calls.map(|(name, arguments)| call_text(&name, &arguments, marks));
+            let calls: Vec<String> = calls.collect();
+            message("assistant", &format!("{}{}", self.opener, calls.join(&self.between)))
         };
-        [message("user", &marks.wrap(&example.prompt)), answer]
+        [message("user", &marks.wrap(prompt)), answer]
     }
 
     /// Finds out. `chat` is the compiled template of `source`.
@@ -64,7 +79,7 @@ impl Abilities {
 
         let tools = || told.then(|| vec![tool()]);
         let call = call_text(NAME, &arguments(), Marks::NONE);
-        let calling = || call_message(NAME, arguments());
+        let calling = || call_message(vec![(NAME.to_owned(), arguments())]);
         let answered = render(vec![user(), calling()], tools(), false).ok();
         // In the middle of a conversation too, as examples are, and with no answer of the tool between.
         let goes_on = render(vec![user(), calling(), user()], tools(), true)
@@ -85,7 +100,20 @@ impl Abilities {
             (CallOpener::Auto, None) => (false, String::new()),
             (CallOpener::Text(text), found) => (found.as_ref() == Some(text), text.clone()),
         };
-        Ok(Self { lists_tools, knows_system, writes_calls, opener })
+        let (between, closer) = if writes_calls {
+            let twice = vec![(NAME.to_owned(), arguments()), (NAME.to_owned(), arguments())];
+            let text = render(vec![user(), call_message(twice)], tools(), false).ok();
+            text.and_then(|text| around(&text, &call)).unwrap_or_default()
+        } else {
+            let answer = message("assistant", &format!("{opener}{call}"));
+            let text = render(vec![user(), answer], None, false).unwrap_or_default();
+            let closer = text.rfind(&call).map(|at| text[at + call.len()..].to_owned());
+            (BETWEEN.to_owned(), closer.unwrap_or_default())
+        };
+        // A turn that nothing closes is closed by the end of the text.
+        let closer =
+            if between.starts_with(&closer) { format!("{closer}{}", source.eos) } else { closer };
+        Ok(Self { lists_tools, knows_system, writes_calls, opener, between, closer })
     }
 }
 
@@ -98,6 +126,14 @@ fn opener<'a>(prompted: &str, answered: &'a str) -> &'a str {
     let common: usize = lines.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum();
     let rest = &answered[common..];
     rest.strip_prefix(&prompted[common..]).unwrap_or(rest)
+}
+
+/// What stands between the last two calls, and behind the last.
+fn around(text: &str, call: &str) -> Option<(String, String)> {
+    let mut places = text.rmatch_indices(call).map(|(at, _)| at);
+    let (last, first) = (places.next()?, places.next()?);
+    let between = text[first + call.len()..last].to_owned();
+    Some((between, text[last + call.len()..].to_owned()))
 }
 
 fn arguments() -> Value {

@@ -1,11 +1,13 @@
 //! What is known of one prompt, as a line of the report file.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::CallReport;
-use crate::confidence::{Confidence, Grounding, grounding};
+use crate::confidence::Confidence;
+use crate::grounding::{Grounding, grounding};
 use crate::output::Record;
+use crate::validate::FunctionCall;
 
 /// A line of the report file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -13,10 +15,13 @@ pub struct ReportLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Value>,
     prompt: String,
-    name: Option<String>,
-    parameters: Value,
-    confidence: Option<Confidence>,
-    grounding: Vec<Grounding>,
+    calls: Vec<CallLine>,
+    /// The probability that no function fits, where there might have been no call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_call: Option<f64>,
+    /// Optional arguments that the model made up.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    left_out: Map<String, Value>,
     n_tokens_chosen: usize,
     n_tokens_forced: usize,
     n_tokens_prefill: usize,
@@ -26,17 +31,31 @@ pub struct ReportLine {
     error: Option<String>,
 }
 
+/// A call, and how much can be said for it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct CallLine {
+    #[serde(flatten)]
+    call: FunctionCall,
+    confidence: Option<Confidence>,
+    grounding: Vec<Grounding>,
+}
+
 impl ReportLine {
     /// Of a prompt with the call that the model made, whether or not it is handed on.
     #[must_use]
-    pub fn new(record: &Record, report: &CallReport, confidence: Option<Confidence>) -> Self {
+    pub fn new(record: &Record, report: &CallReport, confidences: Vec<Confidence>) -> Self {
+        let mut confidences = confidences.into_iter();
+        let calls = record.calls.as_slice().iter().map(|call| CallLine {
+            call: call.clone(),
+            confidence: confidences.next(),
+            grounding: grounding(&record.prompt, &call.parameters),
+        });
         Self {
             id: record.id.clone(),
             prompt: record.prompt.clone(),
-            name: record.name.as_ref().map(ToString::to_string),
-            parameters: record.parameters.clone(),
-            confidence,
-            grounding: grounding(&record.prompt, &record.parameters),
+            calls: calls.collect(),
+            no_call: report.no_call,
+            left_out: report.left_out.iter().cloned().collect(),
             n_tokens_chosen: report.n_tokens_free,
             n_tokens_forced: report.n_tokens_forced,
             n_tokens_prefill: report.n_tokens_prefill,
@@ -46,9 +65,17 @@ impl ReportLine {
         }
     }
 
-    /// How sure the model was of the call, 0 to 1.
+    /// The probability that no function fits, where there might have been no call.
+    #[must_use]
+    pub fn no_call(&self) -> Option<f64> {
+        self.no_call
+    }
+
+    /// How sure the model was of all its calls, 0 to 1.
     #[must_use]
     pub fn probability(&self) -> Option<f64> {
-        self.confidence.as_ref().map(|confidence| confidence.call)
+        let calls = self.calls.iter().map(|one| Some(one.confidence.as_ref()?.call));
+        let calls: Option<f64> = calls.product();
+        calls.filter(|_| !self.calls.is_empty())
     }
 }

@@ -198,15 +198,17 @@ impl<W: Write> Terminal<W> {
         }
         let verbose = self.verbosity == Verbosity::Verbose;
         if verbose || (self.look.terminal && self.verbosity == Verbosity::Normal) {
-            let line = match (&record.name, problem) {
-                (Some(name), _) => whole(name.as_str(), &record.parameters),
-                (None, Some(problem)) => {
+            for call in record.calls.as_slice() {
+                self.line(&whole(call.name.as_str(), &call.parameters));
+            }
+            match problem {
+                _ if !record.calls.as_slice().is_empty() => {}
+                Some(problem) => {
                     let problem = format!("prompt {}: {problem}", index + 1);
-                    self.look.paint(RED, &problem).into_owned()
+                    self.line(&self.look.paint(RED, &problem));
                 }
-                (None, None) => format!("prompt {}: no function fits", index + 1),
-            };
-            self.line(&line);
+                None => self.line(&format!("prompt {}: no function fits", index + 1)),
+            }
         } else if self.verbosity == Verbosity::Normal {
             self.tenth();
         }
@@ -385,6 +387,8 @@ impl Write for LogLines {
 mod tests {
     use super::*;
     use crate::definitions;
+    use crate::output::Calls;
+    use crate::validate::FunctionCall;
 
     const LOG: Look = Look {
         terminal: false,
@@ -400,9 +404,10 @@ mod tests {
         Record {
             prompt: "Ring\u{1b}[2J\ntwice".to_owned(),
             id: None,
-            name: (!name.is_empty())
-                .then(|| definitions::parse(definition.as_bytes()).unwrap().remove(0).name),
-            parameters: serde_json::from_str(parameters).unwrap(),
+            calls: Calls::One((!name.is_empty()).then(|| FunctionCall {
+                name: definitions::parse(definition.as_bytes()).unwrap().remove(0).name,
+                parameters: serde_json::from_str(parameters).unwrap(),
+            })),
             error: None,
         }
     }

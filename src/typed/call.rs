@@ -60,6 +60,9 @@ pub enum TypedError {
     /// The request has no call.
     #[error(transparent)]
     Call(#[from] CallError),
+    /// The model said that no function fits, which the configuration allows.
+    #[error("no function fits the request")]
+    NoCall,
     /// A value was cut, so it is not what the model meant.
     #[error("the value of {:?} was cut at {} tokens", cut.parameter, cut.limit)]
     Cut {
@@ -72,7 +75,7 @@ impl<T: DeserializeOwned + JsonSchema> TypedCaller<T> {
     /// Loads a model, by name or path as [`load::load`] takes it, to call the functions of `T`.
     ///
     /// # Errors
-    /// [`TypedError`], all but `Call` and `Cut`.
+    /// [`TypedError`], all but `Call`, `NoCall` and `Cut`.
     pub fn load(model: &str, options: &LoadOptions) -> Result<Self, TypedError> {
         let functions = Functions::new()?;
         let set = FunctionSet::compile(functions.definitions().to_vec(), false)?;
@@ -84,7 +87,7 @@ impl<T: DeserializeOwned + JsonSchema> TypedCaller<T> {
     /// Lets the model choose a function and its arguments for a request.
     ///
     /// # Errors
-    /// [`TypedError::Call`], [`TypedError::Cut`], and [`TypedError::Type`] where the field's type holds
+    /// [`TypedError::Call`], [`TypedError::NoCall`], [`TypedError::Cut`], and [`TypedError::Type`] where the field's type holds
     /// less than its schema says; the next request can be made all the same.
     pub fn call(&mut self, request: &str) -> Result<T, TypedError> {
         let index = self.n_calls;
@@ -94,6 +97,7 @@ impl<T: DeserializeOwned + JsonSchema> TypedCaller<T> {
         if let Some(cut) = answer.generation.cuts.into_iter().next() {
             return Err(TypedError::Cut { cut });
         }
-        Ok(self.functions.read(&answer.call)?)
+        let call = answer.calls.first().ok_or(TypedError::NoCall)?;
+        Ok(self.functions.read(call)?)
     }
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs the fuzz targets at the same time, each for so many minutes; `make fuzz` comes here.
+# Runs fuzz targets at the same time, each for so many minutes; `make fuzz` comes here.
 #
-# Usage: run.sh [MINUTES]
+# Usage: run.sh [MINUTES [schema|parse|recognize ...]], all three where none is named
 #
 # An input that crashes, takes over 120 s (the sanitizer makes all 10 to 20 times slower, other work as much again) or over 2 GB is a find:
 # it stops its target, stands in target/fuzz/artifacts, and the exit status is 1. The logs are in target/fuzz.
@@ -9,6 +9,7 @@
 set -eu
 
 minutes=${1:-20}
+if [ $# -gt 1 ]; then shift; targets=$*; else targets="schema parse recognize"; fi
 cd "$(dirname "$0")/../.."
 out=$PWD/target/fuzz
 cargo +nightly fuzz --version >/dev/null 2>&1 || {
@@ -41,11 +42,17 @@ run() {
 }
 
 fuzz build
-run schema "$out/corpus/schema" tests/fuzz/seeds/schema tests/golden & schema=$!
-run parse "$out/corpus/parse" tests/fuzz/seeds/parse tests/golden & parse=$!
-run recognize "$out/corpus/recognize" & recognize=$!
+pids=
+for target in $targets; do
+    set -- "$out/corpus/$target"
+    case $target in
+    schema | parse) set -- "$@" "tests/fuzz/seeds/$target" tests/golden ;;
+    esac
+    run "$target" "$@" &
+    pids="$pids $target:$!"
+done
 status=0
-for target in schema:$schema parse:$parse recognize:$recognize; do
+for target in $pids; do
     name=${target%:*}
     if wait "${target#*:}"; then found=; else found=" A FIND, see target/fuzz/$name.log"; status=1; fi
     echo "$name: $(grep -E '^stat::(number_of_executed_units|average_exec_per_sec)|^Done' "$out/$name.log" | tr -s '\n ' ' ')$found"

@@ -1,7 +1,8 @@
 //! A file of calls to its texts, each with its place: one call, a list, or one a line.
 //!
 //! A call is `{"name", "arguments"}`, or a record of our own output, `{"prompt", "name",
-//! "parameters"}`, whose `prompt`, `id` and `error` say nothing of the call. Where the function is
+//! "parameters"}`, whose `prompt`, `id` and `error` say nothing of the call; one of `--calls many`,
+//! `{"prompt", "calls"}`, is as many texts as it has calls. Where the function is
 //! known, its arguments alone are a call too.
 
 use serde_json::value::RawValue;
@@ -18,6 +19,31 @@ const OTHER_KEYS: [&str; 3] = ["prompt", "id", "error"];
 /// first is JSON.
 #[must_use]
 pub fn texts(file: &str) -> Vec<(Place, &str)> {
+    let records = records(file).into_iter();
+    records
+        .flat_map(|(place, text)| several(text).into_iter().map(move |one| (place, one)))
+        .collect()
+}
+
+/// The calls of a record that may have several; else the text itself.
+fn several(text: &str) -> Vec<&str> {
+    let calls = || {
+        let Members(members) = serde_json::from_str(text).ok()?;
+        let (_, calls) = members.iter().find(|(key, _)| key.get() == "\"calls\"")?;
+        let is_other = |key: &RawValue| {
+            let key: String = serde_json::from_str(key.get()).unwrap_or_default();
+            key != "calls" && !OTHER_KEYS.contains(&key.as_str())
+        };
+        if members.iter().any(|(key, _)| is_other(key)) {
+            return None;
+        }
+        let calls: Vec<&RawValue> = serde_json::from_str(calls.get()).ok()?;
+        Some(calls.into_iter().map(RawValue::get).collect())
+    };
+    calls().unwrap_or_else(|| vec![text])
+}
+
+fn records(file: &str) -> Vec<(Place, &str)> {
     let file = file.strip_prefix('\u{feff}').unwrap_or(file);
     let whole: Result<&RawValue, _> = serde_json::from_str(file);
     if let Ok(whole) = whole {
@@ -98,6 +124,14 @@ mod tests {
         check("{}\r\n\n{,\n", &[(Place::Line(1), "{}"), (Place::Line(3), "{,")]);
         check("{\n\"a\": }\n", &[(Place::Whole, "{\n\"a\": }\n")]);
         check("", &[(Place::Whole, "")]);
+        check(
+            r#"[{"prompt": "p", "calls": [{"a": 1}, 2]}, {"prompt": "q", "calls": []}, {"calls": 1}]"#,
+            &[
+                (Place::Element(0), r#"{"a": 1}"#),
+                (Place::Element(0), "2"),
+                (Place::Element(2), r#"{"calls": 1}"#),
+            ],
+        );
     }
 
     #[test]

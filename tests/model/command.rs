@@ -148,10 +148,10 @@ fn a_report_tells_how_sure_each_call_is() {
     let (status, call, line) = run("0");
     assert_eq!(status, Some(0));
     assert_eq!(
-        (&line["id"], &line["name"], &line["parameters"]),
+        (&line["id"], &line["calls"][0]["name"], &line["calls"][0]["parameters"]),
         (&call["id"], &call["name"], &call["parameters"])
     );
-    let confidence = &line["confidence"];
+    let confidence = &line["calls"][0]["confidence"];
     let p = |value: &serde_json::Value| value.as_f64().unwrap();
     let parts = [&confidence["function"], &confidence["end"]].into_iter();
     let arguments = confidence["arguments"].as_array().unwrap();
@@ -160,7 +160,10 @@ fn a_report_tells_how_sure_each_call_is() {
     assert!((product - p(&confidence["call"])).abs() < 1e-9 && product > 0.0, "{line}");
     assert!(product < 1.0, "{line}");
     assert_eq!(confidence["runner_up"]["name"], "fn_note");
-    assert_eq!(line["grounding"][1]["in_prompt"], serde_json::json!({"start": 25, "end": 26}));
+    assert_eq!(
+        line["calls"][0]["grounding"][1]["in_prompt"],
+        serde_json::json!({"start": 25, "end": 26})
+    );
     assert!(
         line["n_tokens_chosen"].as_u64().unwrap() > 1 && p(&line["elapsed_ms"]) > 0.0,
         "{line}"
@@ -177,7 +180,48 @@ fn a_report_tells_how_sure_each_call_is() {
         error.ends_with("is below --min-confidence 1: fn_add_numbers(a=2.0, b=3.0)"),
         "{error}"
     );
-    assert_eq!((&line["name"], &line["error"]), (&"fn_add_numbers".into(), &call["error"]));
+    assert_eq!(line["error"], call["error"]);
+    assert_eq!(line["calls"][0]["name"], "fn_add_numbers");
+}
+
+#[test]
+#[ignore = "needs a GGUF in models/"]
+fn a_prompt_may_have_several_calls_or_none() {
+    let folder = folder();
+    let prompts = r#"["Add 2 and 3, then note 'done'", "Note 'x'"]"#;
+    let read = |more: &str| -> Vec<serde_json::Value> {
+        let more = format!("-q --output calls.jsonl --report report.jsonl {more}");
+        let found = command(folder.path(), prompts, &more).output().unwrap();
+        assert_eq!(found.status.code(), Some(0), "{}", String::from_utf8_lossy(&found.stderr));
+        let text = fs::read_to_string(folder.path().join("calls.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let several = read("--calls many");
+    for record in &several {
+        let keys: Vec<&str> = record.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["prompt", "calls"]);
+        for call in record["calls"].as_array().unwrap() {
+            let keys: Vec<&str> = call.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(keys, ["name", "parameters"]);
+        }
+    }
+    assert!(several[0]["calls"].as_array().unwrap().len() > 1, "{several:?}");
+    let mut check = callme(folder.path());
+    check.args(["check", "--functions_definition", "functions.json", "calls.jsonl"]);
+    assert_eq!(check.output().unwrap().status.code(), Some(0), "{several:?}");
+
+    for (threshold, has_calls) in [("0.0", false), ("1.0", true)] {
+        let config = format!(r#"{{"examples": [], "no_call": {{"threshold": {threshold}}}}}"#);
+        fs::write(folder.path().join("short.json"), config).unwrap();
+        for record in read("--no-call") {
+            assert_eq!(record["name"].is_string(), has_calls, "{record}");
+            assert_eq!(record.get("error"), None);
+        }
+        let report = fs::read_to_string(folder.path().join("report.jsonl")).unwrap();
+        let line: serde_json::Value = serde_json::from_str(report.lines().next().unwrap()).unwrap();
+        assert!((0.0..=1.0).contains(&line["no_call"].as_f64().unwrap()), "{line}");
+        assert_eq!(line["calls"].as_array().unwrap().is_empty(), !has_calls);
+    }
 }
 
 #[test]

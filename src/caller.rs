@@ -489,18 +489,20 @@ impl<B: Backend> Caller<B> {
                 none: tokens(&config.no_call.answer).first().copied(),
                 threshold: config.no_call.threshold,
             });
-            let (next, closer) = (tokens(frame.between), tokens(frame.closer));
-            let n = prefix::common(&next, &closer).len();
-            let is_many = config.calls == CallCount::Many && n < next.len();
-            let end = closer.get(n).filter(|_| is_many);
-            let many = end.map(|end| Between {
-                closer: closer[..n].to_vec(),
-                next: next[n..].to_vec(),
-                end: *end,
-                max_calls: config.many.max_calls,
-                recognizer: set.start.clone(),
-                gbnf: Rc::clone(&set.gbnf),
-            });
+            let many = || {
+                let (next, closer) = (tokens(frame.between), tokens(frame.closer));
+                let n = prefix::common(&next, &closer).len();
+                let end = closer.get(n).filter(|_| n < next.len())?;
+                Some(Between {
+                    closer: closer[..n].to_vec(),
+                    next: next[n..].to_vec(),
+                    end: *end,
+                    max_calls: config.many.max_calls,
+                    recognizer: set.start.clone(),
+                    gbnf: Rc::clone(&set.gbnf),
+                })
+            };
+            let many = if config.calls == CallCount::Many { many() } else { None };
             Rc::new(Turns { none, many })
         };
         Rc::clone(set.turns.get_or_init(turns))

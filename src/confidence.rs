@@ -52,9 +52,12 @@ impl Confidence {
         generation: &Generation,
         names: &(impl Iterator<Item = &'a str> + Clone),
     ) -> Vec<Self> {
-        let Generation { text, choices, values, .. } = generation;
+        let Generation { text, choices, values, n_free, .. } = generation;
+        if choices.is_empty() && *n_free > 0 {
+            return Vec::new();
+        }
         let mut start = 0;
-        let calls = text.lines().filter(|_| !choices.is_empty()).map(|text| {
+        let calls = text.lines().map(|text| {
             let range = start..start + text.len();
             start = range.end + 1;
             let choices = choices.iter().filter(|choice| range.contains(&choice.at));
@@ -190,7 +193,10 @@ mod tests {
 
     #[test]
     fn choices_that_were_not_weighed_say_nothing() {
-        let generation = Generation { n_free: 2, ..Generation::default() };
+        let text = r#"{"name": "f", "arguments": {}}"#.to_owned();
+        let sure = Generation { text, ..Generation::default() };
+        assert!(Confidence::of(&sure, &std::iter::empty())[0].call >= 1.0, "all was forced");
+        let generation = Generation { n_free: 2, ..sure };
         assert_eq!(Confidence::of(&generation, &std::iter::empty()), []);
     }
 }

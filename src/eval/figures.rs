@@ -227,12 +227,12 @@ impl Summary {
                 "{name:width$}  {n_right:>5}  {n:>5}  {share:>7.1}  {low:>5.1} to {high:.1}"
             );
         }
+        let cell = |tally: &Tally| format!("{}/{}", tally.n_right, tally.n);
         if rows().any(|one| one.grades.is_some()) {
             let _ = writeln!(text, "\n{:width$}  function  parameters", "category");
         }
         for Category { name, grades, .. } in rows() {
             let Some(Grades { function, parameters }) = grades else { continue };
-            let cell = |tally: &Tally| format!("{}/{}", tally.n_right, tally.n);
             let [function, parameters] = [function, parameters].map(cell);
             let name = escape(name);
             let _ = writeln!(text, "{name:width$}  {function:>8}  {parameters:>10}");
@@ -258,7 +258,6 @@ impl Summary {
             text.push_str("\nno call from    where none fits    where one does\n");
         }
         for TradeOff { threshold, none_fits, one_fits } in &self.no_call {
-            let cell = |tally: &Tally| format!("{}/{}", tally.n_right, tally.n);
             let [none_fits, one_fits] = [none_fits, one_fits].map(cell);
             let _ = writeln!(text, "{threshold:<12}  {none_fits:>17}  {one_fits:>17}");
         }

@@ -117,7 +117,8 @@ pub struct ExampleCall {
 pub struct NoCall {
     /// Whether it may. The flag `--no-call` says yes.
     pub enabled: bool,
-    /// It is taken at its word from this probability of that answer on, 0 to 1.
+    /// There is no call where it is at least so likely that no function fits, 0 to 1: that answer is likely, or the
+    /// name that is left is not.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub threshold: f64,
     /// What it answers in the examples.

@@ -87,8 +87,8 @@ impl<T: DeserializeOwned + JsonSchema> TypedCaller<T> {
     /// Lets the model choose a function and its arguments for a request.
     ///
     /// # Errors
-    /// [`TypedError::Call`], [`TypedError::NoCall`], [`TypedError::Cut`], and [`TypedError::Type`] where the field's type holds
-    /// less than its schema says; the next request can be made all the same.
+    /// [`TypedError::Call`], [`TypedError::NoCall`], [`TypedError::Cut`], and [`TypedError::Type`] where the
+    /// field's type holds less than its schema says; the next request can be made all the same.
     pub fn call(&mut self, request: &str) -> Result<T, TypedError> {
         let index = self.n_calls;
         self.n_calls += 1;

@@ -192,17 +192,20 @@ impl Expr {
     pub fn then(self, other: Self) -> Self {
         let mut parts = match self {
             Self::Concat(parts) => parts,
-            one => vec![one],
-        };
-        let others = match other {
-            Self::Concat(others) => others,
-            one => vec![one],
-        };
-        for part in others {
-            match (parts.last_mut(), part) {
-                (Some(Self::Literal(before)), Self::Literal(text)) => before.push_str(&text),
-                (_, part) => parts.push(part),
+            one => {
+                // More are to come: most concatenations grow part by part.
+                let mut parts = Vec::with_capacity(4);
+                parts.push(one);
+                parts
             }
+        };
+        let mut push = |part| match (parts.last_mut(), part) {
+            (Some(Self::Literal(before)), Self::Literal(text)) => before.push_str(&text),
+            (_, part) => parts.push(part),
+        };
+        match other {
+            Self::Concat(others) => others.into_iter().for_each(push),
+            one => push(one),
         }
         if let [_] = parts.as_slice() { parts.remove(0) } else { Self::Concat(parts) }
     }

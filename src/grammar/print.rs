@@ -16,7 +16,7 @@ pub fn gbnf(grammar: &Grammar) -> String {
     let mut text = String::with_capacity(128 * grammar.rules().len());
     for rule in grammar.rules() {
         for line in &rule.comment {
-            text.push_str(&comment(line));
+            push_comment(&mut text, line);
         }
         text.push_str(rule.name.as_str());
         text.push_str(" ::= ");
@@ -29,8 +29,19 @@ pub fn gbnf(grammar: &Grammar) -> String {
 /// A comment line of a GBNF text, its end of line included.
 #[must_use]
 pub fn comment(line: &str) -> String {
-    let visible: String = line.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect();
-    format!("# {visible}\n")
+    let mut text = String::new();
+    push_comment(&mut text, line);
+    text
+}
+
+fn push_comment(text: &mut String, line: &str) {
+    text.push_str("# ");
+    if line.bytes().all(|b| matches!(b, b' '..=b'~')) {
+        text.push_str(line);
+    } else {
+        text.extend(line.chars().map(|c| if is_hidden(c) { ' ' } else { c }));
+    }
+    text.push('\n');
 }
 
 /// What stands around an expression, from what binds least to what binds most.
@@ -46,11 +57,11 @@ fn expr(text: &mut String, this: &Expr, around: Around) {
     match this {
         Expr::Literal(literal) => {
             text.push('"');
-            let plain = |b: u8| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\';
-            if literal.bytes().all(plain) {
-                text.push_str(literal);
-            } else {
-                literal.chars().for_each(|c| char_in(text, c, &['"', '\\']));
+            let plain = |c: char| matches!(c, ' '..='~') && c != '"' && c != '\\';
+            for run in literal.split_inclusive(|c| !plain(c)) {
+                let before = run.trim_end_matches(|c| !plain(c));
+                text.push_str(before);
+                run[before.len()..].chars().for_each(|c| char_in(text, c, &['"', '\\']));
             }
             text.push('"');
         }

@@ -15,31 +15,38 @@
 //! **Invariant:** a call that is returned was accepted by the grammar, parsed by serde and validated
 //! against its definition.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use crate::definitions::FunctionDef;
-use crate::engine::batch::{Batch, Finished};
+use crate::engine::batch::{Batch, Finished, Naming};
 use crate::engine::decode::{
     Between, DecodeError, Generation, Limits, Opening, Sequence, Start, Turns, Watch,
 };
-use crate::engine::gate::{Random, Sampling};
+use crate::engine::gate::{Random, Sampling, share};
 use crate::engine::prefix::{self, N_PREFIXES, Prefixes, Store};
-use crate::engine::{Backend, SequenceId, TokenId, count};
+use crate::engine::{Backend, BackendError, Row, SequenceId, TokenId, count};
 use crate::grammar::lower::{self, Options, Unsupported};
 use crate::grammar::recognize::Recognizer;
 use crate::grammar::{GrammarError, print};
 use crate::grounding;
-use crate::prompt::{CallCount, OptionalArguments, PromptError, PromptWriter};
+use crate::prompt::{CallCount, FunctionChoice, OptionalArguments, PromptError, PromptWriter};
 use crate::schema::Undeclared;
 use crate::validate::{FunctionCall, ValidateError, Validator};
 
 /// The first of the sequences that calls are written in.
-pub const FIRST_CALL: SequenceId = SequenceId(N_PREFIXES);
+pub const FIRST_CALL: SequenceId = SequenceId(N_BESIDE);
+
+/// Sequences that a caller needs beside those in flight.
+pub const N_BESIDE: u32 = N_PREFIXES + 1;
+
+/// Where a request is read that asks nothing.
+const NEUTRAL: SequenceId = SequenceId(N_PREFIXES);
 
 /// Cells that a call is taken to need beside its prompt when it is begun.
 const ROOM_FOR_A_CALL: u32 = 96;
@@ -53,6 +60,8 @@ pub struct FunctionSet {
     validator: Validator,
     /// Whether more than one request comes over it.
     is_shared: Cell<bool>,
+    /// The logarithms of the probabilities of names, by their tokens, where nothing is asked.
+    neutral: RefCell<FxHashMap<Vec<TokenId>, f64>>,
     /// Tokens that every prompt over this set begins with, once they are known.
     prefix: OnceCell<Vec<TokenId>>,
     /// How many calls over it answer a request, once that is known.
@@ -78,7 +87,8 @@ impl FunctionSet {
         let gbnf = print::gbnf(&calls.grammar).into();
         let validator = Validator::new(&functions, options);
         let (is_shared, prefix, turns) = (Cell::new(false), OnceCell::new(), OnceCell::new());
-        Ok(Self { functions, gbnf, start, validator, is_shared, prefix, turns })
+        let neutral = RefCell::default();
+        Ok(Self { functions, gbnf, start, validator, is_shared, neutral, prefix, turns })
     }
 
     /// The definitions, in their order.
@@ -227,10 +237,11 @@ pub struct Caller<B> {
     writer: PromptWriter,
     options: CallOptions,
     prefixes: Prefixes,
+    n_neutral_rows: u64,
 }
 
 impl<B: Backend> Caller<B> {
-    /// A caller over a loaded model, which has sequences for all requests in flight and [`N_PREFIXES`] more;
+    /// A caller over a loaded model, which has sequences for all requests in flight and [`N_BESIDE`] more;
     /// `store` keeps prefixes between runs.
     #[must_use]
     pub fn new(
@@ -239,7 +250,7 @@ impl<B: Backend> Caller<B> {
         options: CallOptions,
         store: Option<Box<dyn Store>>,
     ) -> Self {
-        Self { backend, writer, options, prefixes: Prefixes::with(store) }
+        Self { backend, writer, options, prefixes: Prefixes::with(store), n_neutral_rows: 0 }
     }
 
     /// The model.
@@ -257,10 +268,10 @@ impl<B: Backend> Caller<B> {
         Ok(self.backend)
     }
 
-    /// Rows that were evaluated for what prompts have in common.
+    /// Rows that were evaluated for what prompts have in common: their beginning, and names where nothing is asked.
     #[must_use]
-    pub fn n_prefix_rows(&self) -> u64 {
-        self.prefixes.n_rows()
+    pub fn n_shared_rows(&self) -> u64 {
+        self.prefixes.n_rows() + self.n_neutral_rows
     }
 
     /// Answers one request.
@@ -306,6 +317,18 @@ impl<B: Backend> Caller<B> {
             if run.batch.is_empty() {
                 return Ok(());
             }
+            while let Some(naming) = run.batch.naming() {
+                match self.neutral(run, &naming) {
+                    Ok(neutral) => {
+                        let (backend, watch) = (&mut self.backend, &mut *run.watch);
+                        let taken = run.batch.take_name(backend, naming.id, &neutral, watch);
+                        if let Some(finished) = taken {
+                            self.answer(run, finished)?;
+                        }
+                    }
+                    Err(error) => self.broken(run, error.into())?,
+                }
+            }
             match run.batch.step(&mut self.backend, self.prefixes.n_cells(), run.watch) {
                 Ok(finished) => {
                     for one in finished {
@@ -316,6 +339,69 @@ impl<B: Backend> Caller<B> {
                 Err(error) => self.broken(run, error)?,
             }
         }
+    }
+
+    /// The logarithm of each name's probability where nothing is asked; none where it is not to be had.
+    fn neutral(&mut self, run: &Run<'_, B>, naming: &Naming) -> Result<Vec<f64>, BackendError> {
+        let request = run.in_flight.iter().find(|request| request.index == naming.index);
+        let (Some(request), true) = (request, naming.is_first) else { return Ok(Vec::new()) };
+        let set = &request.set;
+        let is_known = |name: &Vec<TokenId>| set.neutral.borrow().contains_key(name);
+        if !naming.names.iter().all(is_known) {
+            let tokens = |text| self.tokens(set, text);
+            let (Ok(prompt), Ok(mut neutral)) = (tokens(&request.text), tokens("")) else {
+                tracing::debug!(index = request.index, "no prompt for an empty request");
+                return Ok(Vec::new());
+            };
+            let turns = self.turns(set);
+            neutral.extend(turns.none.iter().flat_map(|opening| &opening.opener));
+            let n_common = prefix::common(&prompt, &neutral).len().min(neutral.len() - 1);
+            let n_longest = naming.names.iter().map(Vec::len).max().unwrap_or_default();
+            let n_cells = self.prefixes.n_cells() + run.batch.n_cells();
+            self.backend.reserve(n_cells + count(neutral.len() - n_common + n_longest))?;
+            self.backend.copy(naming.id, NEUTRAL, count(n_common))?;
+            let mut n_fed = n_common;
+            for name in naming.names.iter().filter(|name| !is_known(name)) {
+                let log_p = self.log_p(&neutral, n_fed, name)?;
+                set.neutral.borrow_mut().insert(name.clone(), log_p);
+                n_fed = neutral.len() - 1;
+                self.backend.truncate(NEUTRAL, count(n_fed))?;
+            }
+            self.backend.remove(NEUTRAL)?;
+        }
+        let known = set.neutral.borrow();
+        Ok(naming.names.iter().filter_map(|name| known.get(name)).copied().collect())
+    }
+
+    /// The logarithm of the probability of `name` after a prompt, of which `n_fed` tokens are evaluated.
+    fn log_p(
+        &mut self,
+        prompt: &[TokenId],
+        n_fed: usize,
+        name: &[TokenId],
+    ) -> Result<f64, BackendError> {
+        let tokens = prompt.iter().chain(name.iter().rev().skip(1).rev()).copied();
+        let rows: Vec<Row> = (0..)
+            .zip(tokens)
+            .skip(n_fed)
+            .map(|(position, token)| Row {
+                token,
+                position,
+                sequence: NEUTRAL,
+                logits: position + 1 >= count(prompt.len()),
+            })
+            .collect();
+        self.n_neutral_rows += rows.len() as u64;
+        let mut log_p = 0.0;
+        let mut names = name.iter();
+        for rows in rows.chunks(self.backend.max_rows()) {
+            self.backend.decode(rows)?;
+            for at in (0..rows.len()).filter(|at| rows[*at].logits) {
+                let share = names.next().map_or(1.0, |id| share(self.backend.logits(at), *id));
+                log_p += share.max(f64::MIN_POSITIVE).ln();
+            }
+        }
+        Ok(log_p)
     }
 
     /// Begins requests as long as there is room.
@@ -347,7 +433,7 @@ impl<B: Backend> Caller<B> {
             }
             match self.begin(id, &request, &prompt, run) {
                 Ok(sequence) => {
-                    let (backend, watch) = (&self.backend, &mut *run.watch);
+                    let (backend, watch) = (&mut self.backend, &mut *run.watch);
                     let finished = run.batch.start(backend, request.index, sequence, watch);
                     run.in_flight.push(request);
                     if let Some(finished) = finished {
@@ -392,6 +478,9 @@ impl<B: Backend> Caller<B> {
         }
         let n_shared = self.prefixes.lend(&mut self.backend, id, prompt)?;
         tracing::debug!(index = request.index, n_prompt = prompt.len(), n_shared, "prompt");
+        let by_name = self.writer.config().function_choice == FunctionChoice::ByName
+            && self.options.sampling == Sampling::Greedy
+            && self.backend.copies_part();
         Ok(Sequence::new(Start {
             id,
             prompt,
@@ -405,6 +494,7 @@ impl<B: Backend> Caller<B> {
             turns: self.turns(set),
             request: &request.text,
             n_others: self.options.n_others,
+            rivals: by_name.then(|| Rc::clone(&set.gbnf)),
         }))
     }
 

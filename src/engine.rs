@@ -145,6 +145,12 @@ pub trait Backend {
     /// [`BackendError::Cache`].
     fn remove(&mut self, sequence: SequenceId) -> Result<(), BackendError>;
 
+    /// Forgets all of a sequence but its first `n` tokens; only where [`Self::copies_part`].
+    ///
+    /// # Errors
+    /// [`BackendError::Cache`].
+    fn truncate(&mut self, sequence: SequenceId, n: u32) -> Result<(), BackendError>;
+
     /// Whether `copy` may take fewer tokens than the sequence has. Recurrent models and sliding windows
     /// cannot.
     fn copies_part(&self) -> bool;

@@ -7,9 +7,9 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use crate::caller::{CallOptions, Caller};
+use crate::caller::{CallOptions, Caller, N_BESIDE};
 use crate::engine::llama::Llama;
-use crate::engine::prefix::{N_PREFIXES, Store};
+use crate::engine::prefix::Store;
 use crate::engine::{BackendError, Limits, Sampling};
 use crate::models::{self, ModelError};
 use crate::prefix_cache::PrefixCache;
@@ -72,7 +72,7 @@ pub fn load(model: &str, options: &LoadOptions) -> Result<Caller<Llama>, LoadErr
     let path = models::locate(model, &dirs)?;
     tracing::info!(path = %path.display(), "model");
     let n_parallel = u32::try_from(options.calls.n_parallel.get()).unwrap_or(u32::MAX);
-    let n_sequences = n_parallel.saturating_add(N_PREFIXES);
+    let n_sequences = n_parallel.saturating_add(N_BESIDE);
     let model = Llama::load(&path, threads(options.threads), n_sequences)?;
     let writer = PromptWriter::new(model.text(), &options.prompts)?;
     let store = options.prefix_cache.as_ref().and_then(|dir| {

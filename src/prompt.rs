@@ -42,8 +42,8 @@ use minijinja::Value;
 use serde_json::{Map, Value as Json};
 
 pub use self::config::{
-    CallCount, CallOpener, ConfigError, Example, ExampleCall, Limits, Many, ManyExample, NoCall,
-    OptionalArguments, PromptsConfig, ToolsFrom,
+    CallCount, CallOpener, ConfigError, Example, ExampleCall, FunctionChoice, Limits, Many,
+    ManyExample, NoCall, OptionalArguments, PromptsConfig, ToolsFrom,
 };
 use self::{
     cut::Specials, marks::Marks, messages::message, probe::Abilities, template::Template,
@@ -268,6 +268,12 @@ impl PromptWriter {
         request: &str,
     ) -> Result<String, PromptError> {
         let Compiled { marks, .. } = *compiled;
+        let beginning = common_beginning(tools);
+        let examples = if beginning.is_empty() {
+            Cow::Borrowed(&compiled.examples)
+        } else {
+            Cow::Owned(example_messages(&self.source, &self.abilities, marks, beginning))
+        };
         let tools: Vec<Value> = tools.iter().map(|tool| value::tool(tool, marks)).collect();
         let mut preamble = marks.wrap(self.source.system());
         let listed = self.abilities.lists_tools && !tools.is_empty();
@@ -278,7 +284,7 @@ impl PromptWriter {
             }
             preamble.push_str(&text);
         }
-        let messages = self.messages(&preamble, &compiled.examples, &marks.wrap(request));
+        let messages = self.messages(&preamble, &examples, &marks.wrap(request));
         let context = self.source.context(messages, listed.then_some(tools), true);
         let mut text = self.source.name.render(&compiled.chat, &context)?;
         if !self.source.config.no_call.enabled {
@@ -393,20 +399,11 @@ impl Source {
 
 impl Compiled {
     fn new(source: &Source, abilities: &Abilities, marks: Marks) -> Result<Self, PromptError> {
-        let answer = &source.config.no_call.answer;
-        let examples = source.examples().into_iter().flat_map(|(prompt, calls)| {
-            if calls.is_empty() {
-                [message("user", &marks.wrap(prompt)), message("assistant", &marks.wrap(answer))]
-            } else {
-                abilities.example(prompt, &calls, marks)
-            }
-        });
-        let examples = examples.collect();
         Ok(Self {
             marks,
             chat: source.name.compile(&source.template, marks)?,
             tools_text: TemplateName::ToolsText.compile(&source.config.tools_text, marks)?,
-            examples,
+            examples: example_messages(source, abilities, marks, ""),
         })
     }
 }
@@ -445,6 +442,43 @@ impl std::fmt::Display for TemplateName {
             Self::ToolsText => "`tools_text` of the prompts configuration",
         })
     }
+}
+
+/// The examples as messages; the names of their functions begin like those of the request's.
+fn example_messages(
+    source: &Source,
+    abilities: &Abilities,
+    marks: Marks,
+    beginning: &str,
+) -> Vec<Value> {
+    let answer = &source.config.no_call.answer;
+    let examples = source.examples().into_iter().flat_map(|(prompt, calls)| {
+        if calls.is_empty() {
+            [message("user", &marks.wrap(prompt)), message("assistant", &marks.wrap(answer))]
+        } else {
+            let name = |name: &str| {
+                let name = name.strip_prefix(beginning).unwrap_or(name);
+                format!("{beginning}{name}")
+            };
+            let calls = calls.into_iter().map(|(called, arguments)| (name(called), arguments));
+            abilities.example(prompt, &calls.collect::<Vec<_>>(), marks)
+        }
+    });
+    examples.collect()
+}
+
+/// What the names of all tools begin with, such as `fn_`: up to a mark between words. Names in another style, as the
+/// examples' would be, are what a model would rather go on with.
+fn common_beginning(tools: &[Json]) -> &str {
+    let mut names = tools.iter().filter_map(|tool| tool.get("function")?.get("name")?.as_str());
+    let (Some(first), true) = (names.next(), tools.len() > 1) else { return "" };
+    let common = names.fold(first, |common, name| {
+        let differs = common.char_indices().zip(name.chars()).find(|((_, a), b)| a != b);
+        let end = differs.map_or(common.len().min(name.len()), |((at, _), _)| at);
+        &common[..end]
+    });
+    let end = common.rfind(['_', '.', '-', '/', ':']).map_or(0, |at| at + 1);
+    &common[..end]
 }
 
 /// The functions as `tools_text` tells them.

@@ -18,7 +18,7 @@ use call_me_maybe::engine::decode::{
     self, Between, Cut, DecodeError, Generation, Limits, Opening, Sequence, Start, Turns,
 };
 use call_me_maybe::engine::gate::{Place, Random, Sampling};
-use call_me_maybe::engine::prefix::{self, N_PREFIXES, Prefixes, Store};
+use call_me_maybe::engine::prefix::{self, Prefixes, Store};
 use call_me_maybe::engine::vocab::Token;
 use call_me_maybe::engine::{
     Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab,
@@ -85,6 +85,7 @@ fn fills(values: &[(&str, &str)]) -> Script {
     })
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a way to be")]
 struct Scripted {
     vocab: Rc<Vocab>,
     start: Recognizer,
@@ -97,6 +98,11 @@ struct Scripted {
     forcing: bool,
     turns: Rc<Turns>,
     n_others: Option<usize>,
+    /// The bytes that may come after a text, prompt included, with their probabilities.
+    odds: fn(&str) -> &'static [(u8, f32)],
+    rivals: bool,
+    /// The logarithms of names' probabilities where nothing is asked, in the order in which they are written.
+    neutral: Vec<f64>,
     n_prompt: usize,
     /// Of single sequences.
     n_prompts: BTreeMap<u32, usize>,
@@ -133,6 +139,9 @@ impl Scripted {
             forcing: true,
             turns: Rc::default(),
             n_others: None,
+            odds: |_| &[],
+            rivals: false,
+            neutral: Vec::new(),
             n_prompt: PROMPT.len(),
             n_prompts: BTreeMap::new(),
             max_rows: 128,
@@ -140,12 +149,12 @@ impl Scripted {
             n_ctx: 10_000,
             max_cells: 10_000,
             n_reserved: 0,
-            n_lent: vec![0; N_PREFIXES as usize + N_CALLS],
+            n_lent: vec![0; CALL.0 as usize + N_CALLS],
             broken_step: None,
             mends: false,
             refuses_token: None,
             steps: Vec::new(),
-            cells: vec![Vec::new(); N_PREFIXES as usize + N_CALLS],
+            cells: vec![Vec::new(); CALL.0 as usize + N_CALLS],
             logits: BTreeMap::new(),
         }
     }
@@ -165,8 +174,22 @@ impl Scripted {
         cells.iter().map(|id| self.vocab.bytes(*id)).collect()
     }
 
-    fn wanted(&self, sequence: SequenceId) -> Vec<f32> {
-        let so_far = self.evaluated_of(sequence).concat();
+    /// The logits after the first `n` tokens of a sequence.
+    fn wanted(&self, sequence: SequenceId, n: usize) -> Vec<f32> {
+        let bytes = |tokens: &[TokenId]| -> Vec<u8> {
+            tokens.iter().flat_map(|id| self.vocab.bytes(*id)).copied().collect()
+        };
+        let all = &self.cells[sequence.0 as usize][..n];
+        let odds = (self.odds)(&String::from_utf8_lossy(&bytes(all)));
+        if !odds.is_empty() {
+            let mut logits = vec![-99.0; self.vocab.len()];
+            for (byte, p) in odds {
+                logits[usize::from(*byte)] = p.ln();
+            }
+            return logits;
+        }
+        let n_prompt = *self.n_prompts.get(&sequence.0).unwrap_or(&self.n_prompt);
+        let so_far = bytes(&all[n_prompt.min(n)..]);
         let wish = (self.script)(&so_far);
         let ids = (0..self.vocab.len()).map(|id| TokenId(u32::try_from(id).unwrap()));
         let logit = |id| {
@@ -251,7 +274,9 @@ impl Backend for Scripted {
         assert!(n_cells <= (self.n_reserved + n_lent) as usize, "no room was made");
         self.steps.push(rows.to_vec());
         let asked = rows.iter().enumerate().filter(|(_, row)| row.logits);
-        self.logits = asked.map(|(index, row)| (index, self.wanted(row.sequence))).collect();
+        self.logits = asked
+            .map(|(index, row)| (index, self.wanted(row.sequence, row.position as usize + 1)))
+            .collect();
         Ok(())
     }
 
@@ -270,6 +295,12 @@ impl Backend for Scripted {
     fn remove(&mut self, sequence: SequenceId) -> Result<(), BackendError> {
         self.cells[sequence.0 as usize].clear();
         self.n_lent[sequence.0 as usize] = 0;
+        Ok(())
+    }
+
+    fn truncate(&mut self, sequence: SequenceId, n: u32) -> Result<(), BackendError> {
+        assert!(self.copies_part, "kept whole");
+        self.cells[sequence.0 as usize].truncate(n as usize);
         Ok(())
     }
 
@@ -333,6 +364,7 @@ fn sequence(
         turns: Rc::clone(&backend.turns),
         request: "Say hi, then sum 1 and 2",
         n_others: backend.n_others,
+        rivals: backend.rivals.then(|| "".into()),
     })
 }
 
@@ -349,6 +381,11 @@ fn run_with(
     loop {
         if let Some(finished) = finished.pop() {
             return finished.result;
+        }
+        while let Some(naming) = batch.naming() {
+            let neutral = backend.neutral.clone();
+            assert_eq!(naming.names.len(), 2);
+            assert!(batch.take_name(backend, naming.id, &neutral, watch).is_none());
         }
         finished = batch.step(backend, 0, watch)?;
     }
@@ -387,6 +424,78 @@ fn several(script: &str, max_calls: u32) -> (Generation, String) {
 
 const SAY: &str = r#"{"name": "fn_say", "arguments": {"text": "hi"}}"#;
 const SUM: &str = r#"{"name": "fn_sum", "arguments": {"a": 1, "b": 2}}"#;
+
+/// `fn_sum` begins better and ends worse than `fn_say`.
+fn fork(text: &str) -> &'static [(u8, f32)] {
+    match text {
+        _ if text.ends_with("fn_s") => &[(b'u', 0.55), (b'a', 0.4), (b'e', 0.05)],
+        _ if text.ends_with("fn_su") => &[(b'b', 0.9), (b'm', 0.1)],
+        _ => &[],
+    }
+}
+
+fn says_or_sums() -> Script {
+    Box::new(|so_far| {
+        let so_far = so_far.strip_prefix(b";").unwrap_or(so_far);
+        let whole = if so_far.starts_with(b"{\"name\": \"fn_sa") { SAY } else { SUM };
+        whole.as_bytes().strip_prefix(so_far).unwrap_or_default().to_vec()
+    })
+}
+
+#[test]
+fn the_likeliest_whole_name_is_taken() {
+    let run_with = |rivals, neutral: &[f64], none| {
+        let mut backend = Scripted::new(&functions(TWO), says_or_sums());
+        backend.odds = fork;
+        backend.special = -99.0;
+        backend.n_others = Some(1);
+        (backend.rivals, backend.neutral) = (rivals, neutral.to_vec());
+        let (opener, dot) = (vec![byte(b';')], Some(byte(b'.')));
+        let opening = |threshold| Opening { opener, none: dot, threshold };
+        backend.turns = Rc::new(Turns { none: Option::map(none, opening), many: None });
+        let generation = run(&mut backend).unwrap();
+        let evaluated = String::from_utf8(backend.evaluated().concat()).unwrap();
+        assert!(generation.text.starts_with(evaluated.trim_start_matches(';')), "{evaluated}");
+        generation
+    };
+    let by_token = run_with(false, &[], None);
+    assert_eq!((by_token.text.as_str(), by_token.n_rivals), (SUM, 0));
+    let by_name = run_with(true, &[], None);
+    assert_eq!((by_name.text.as_str(), by_name.n_rivals), (SAY, 1));
+    let fork = &by_name.choices[0];
+    assert_eq!((fork.at, fork.others.as_slice().len()), (SAY.find("ay").unwrap(), 1));
+    assert!((fork.probability - 0.4 / 0.95).abs() < 1e-3, "{fork:?}");
+    assert_eq!(fork.others[0].0, "u");
+    assert_eq!(by_name.values.len(), 1);
+    // ln(0.055) + 4 is above ln(0.4), for what is likely where nothing is asked counts against a name.
+    let weighed = run_with(true, &[-8.0, 0.0], None);
+    assert_eq!((weighed.text.as_str(), weighed.n_rivals), (SUM, 1));
+    let evaluated = run_with(true, &[0.0, -8.0], Some(0.99));
+    assert_eq!(evaluated.text, SAY);
+    // `fn_say` is the likelier name, so that there is no call is less likely than with `fn_sum`.
+    let sum = run_with(false, &[], Some(0.99)).none.unwrap();
+    assert!(evaluated.none.unwrap() < sum, "{:?} {sum}", evaluated.none);
+}
+
+#[test]
+fn names_are_sought_in_every_call() {
+    let mut backend = Scripted::new(&functions(TWO), wants(&format!("{SUM};&{SAY};.")));
+    backend.special = -99.0;
+    backend.odds = |text| if text.contains('&') { fork(text) } else { &[] };
+    let many = Between {
+        closer: vec![byte(b';')],
+        next: vec![byte(b'&')],
+        end: byte(b'.'),
+        max_calls: 2,
+        recognizer: backend.start.clone(),
+        gbnf: "".into(),
+    };
+    backend.turns = Rc::new(Turns { none: None, many: Some(many) });
+    backend.rivals = true;
+    let generation = run(&mut backend).unwrap();
+    assert_eq!(generation.text, format!("{SUM}\n{SAY}"));
+    assert_eq!(generation.n_rivals, 1);
+}
 
 #[test]
 fn calls_follow_each_other_until_the_model_ends_them() {
@@ -1239,6 +1348,46 @@ fn requests_in_flight_share_their_steps_and_get_the_same_calls() {
 }
 
 #[test]
+fn names_are_weighed_against_those_of_an_empty_request() {
+    let functions = functions(TWO);
+    let requests = ["Say 1", "Say 2", "Say 3"];
+    for (asked, neutral, expected) in [(0.5, 0.9, SAY), (0.5, 0.3, SUM), (0.9, 0.9, SUM)] {
+        let mut backend = scripted_for(&functions, "", &requests);
+        backend.script = says_or_sums();
+        backend.special = -99.0;
+        backend.odds = match (asked > 0.5, neutral > 0.5) {
+            (false, true) => {
+                |text| odds(text, &[(b'u', 0.5), (b'a', 0.4)], &[(b'u', 0.9), (b'a', 0.1)])
+            }
+            (false, false) => {
+                |text| odds(text, &[(b'u', 0.5), (b'a', 0.4)], &[(b'u', 0.3), (b'a', 0.7)])
+            }
+            _ => |text| odds(text, &[(b'u', 0.9), (b'a', 0.04)], &[(b'u', 0.9), (b'a', 0.1)]),
+        };
+        let (found, steps) = answers(backend, &functions, &requests, 2);
+        let expected: Vec<_> = (0..3).map(|index| (index, Ok(expected.to_owned()))).collect();
+        assert_eq!(found, expected, "{asked} {neutral}");
+        let is_neutral = |step: &&Vec<Row>| step.iter().any(|row| row.sequence.0 + 1 == CALL.0);
+        let n_neutral = steps.iter().filter(is_neutral).count();
+        assert_eq!(n_neutral > 0, asked < 0.6, "only where a name is unsure");
+        let once = steps.iter().rev().take(steps.len() / 2).all(|step| !is_neutral(&step));
+        assert!(once, "once for all requests over the set");
+    }
+}
+
+fn odds(
+    text: &str,
+    asked: &'static [(u8, f32)],
+    neutral: &'static [(u8, f32)],
+) -> &'static [(u8, f32)] {
+    match text.ends_with("fn_s") {
+        true if text.contains("Say ") => asked,
+        true => neutral,
+        false => &[],
+    }
+}
+
+#[test]
 fn a_long_prompt_makes_no_short_one_wait_for_the_first_call() {
     let functions = functions(TWO);
     let text = r#"{"name": "fn_say", "arguments": {"text": "é"}}"#;
@@ -1249,7 +1398,7 @@ fn a_long_prompt_makes_no_short_one_wait_for_the_first_call() {
     for (index, id) in (0..).zip(ids) {
         let prompt = vec![TokenId(b'a'.into()); backend.n_prompts[&id.0]];
         let sequence = sequence(&backend, id, &prompt, 20);
-        assert!(batch.start(&backend, index, sequence, &mut Unwatched).is_none());
+        assert!(batch.start(&mut backend, index, sequence, &mut Unwatched).is_none());
     }
     let mut order = Vec::new();
     while order.len() < 2 {

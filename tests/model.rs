@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use call_me_maybe::caller::{
-    Answer, CallError, CallOptions, Caller, FIRST_CALL, FunctionSet, Request, Unwatched,
+    Answer, CallError, CallOptions, Caller, FIRST_CALL, FunctionSet, N_BESIDE, Request, Unwatched,
 };
 use call_me_maybe::definitions::{self, FunctionDef};
 use call_me_maybe::engine::decode::Limits;
 use call_me_maybe::engine::gate::Sampling;
 use call_me_maybe::engine::llama::{Llama, LlamaGate, Vocabulary};
-use call_me_maybe::engine::prefix::{N_PREFIXES, Store};
+use call_me_maybe::engine::prefix::Store;
 use call_me_maybe::engine::{Backend, BackendError, Row, SequenceId, TokenId, TokenKind, Vocab};
 use call_me_maybe::grammar::lower::{Options, calls};
 use call_me_maybe::grammar::recognize::Recognizer;
@@ -125,6 +125,12 @@ impl Backend for Spy {
         // What is removed after a call is still looked at.
         self.llama.remove(sequence)
     }
+    fn truncate(&mut self, sequence: SequenceId, n: u32) -> Result<(), BackendError> {
+        if sequence == FIRST_CALL {
+            self.seen.borrow_mut().call.retain(|(position, _)| *position < n);
+        }
+        self.llama.truncate(sequence, n)
+    }
     fn copies_part(&self) -> bool {
         self.llama.copies_part()
     }
@@ -180,7 +186,7 @@ impl Checked {
 
     fn with_options(model: &str, options: CallOptions, n_cells: u32) -> Self {
         // One thread: the tests run beside each other, and llama.cpp's threads wait by spinning.
-        let mut llama = Llama::load(&path(model), 1, N_PREFIXES + 1).unwrap();
+        let mut llama = Llama::load(&path(model), 1, N_BESIDE + 1).unwrap();
         llama.reserve(n_cells).unwrap();
         let writer = PromptWriter::new(llama.text(), &prompts()).unwrap();
         let seen = Rc::new(RefCell::new(Seen::default()));
@@ -468,7 +474,7 @@ fn batch(
     cache: Option<&Path>,
     requests: &[(Rc<FunctionSet>, String)],
 ) -> (Vec<String>, u64) {
-    let n_sequences = u32::try_from(n_parallel).unwrap() + N_PREFIXES;
+    let n_sequences = u32::try_from(n_parallel).unwrap() + N_BESIDE;
     let llama = Llama::load(&path(model), 1, n_sequences).unwrap();
     let writer = PromptWriter::new(llama.text(), &prompts()).unwrap();
     let options = CallOptions {
@@ -493,7 +499,7 @@ fn batch(
         };
     };
     caller.call_all(&mut asked, &mut Unwatched, &mut on_answer).unwrap();
-    (texts, caller.n_prefix_rows())
+    (texts, caller.n_shared_rows())
 }
 
 /// A call as text and as the tokens that were chosen or fed for it.

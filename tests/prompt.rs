@@ -80,6 +80,36 @@ fn check(model: &ModelText, config: &PromptsConfig, expected: &str) {
 }
 
 #[test]
+fn examples_are_named_like_the_functions() {
+    let writer =
+        PromptWriter::new(&model(Some(CHATML_TOOLS), SPECIALS), &config(&json!({}))).unwrap();
+    for (names, expected) in [
+        (&["fn_add", "fn_greet"][..], "fn_dim"),
+        (&["api.lamp_on", "api.lamp_off"], "api.lamp_dim"),
+        (&["add", "addition"], "dim"),
+        (&["über_a", "über_b"], "über_dim"),
+        (&["fn_add", "greet"], "dim"),
+        (&["fn_add"], "dim"),
+        (&[], "dim"),
+    ] {
+        let functions = names.iter().map(|name| json!({"name": name, "parameters": {}}));
+        let functions = Value::from(functions.collect::<Vec<_>>()).to_string();
+        let functions = definitions::parse(functions.as_bytes()).unwrap();
+        let text = writer.render(&functions, "Ring it").unwrap().pieces.concat();
+        assert!(text.contains(&format!("{{\"name\": \"{expected}\", ")), "{names:?}: {text}");
+    }
+    let writer = PromptWriter::new(
+        &model(Some(CHATML_TOOLS), SPECIALS),
+        &config(&json!({"examples": [{"prompt": "p", "name": "fn_dim", "parameters": {}}]})),
+    );
+    let two = definitions::parse(
+        br#"[{"name": "fn_a", "parameters": {}}, {"name": "fn_b", "parameters": {}}]"#,
+    );
+    let text = writer.unwrap().render(&two.unwrap(), "Ring it").unwrap().pieces.concat();
+    assert!(text.contains("\"fn_dim\""), "not twice: {text}");
+}
+
+#[test]
 fn a_template_with_tools_does_it_all() {
     let tool = serde_json::to_string(&functions()[0].tool()).unwrap();
     let tool = tool.replace(':', ": ").replace(',', ", ");

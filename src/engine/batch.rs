@@ -10,7 +10,7 @@
 //! **Invariant:** with one sequence the steps are those that it would make alone.
 
 use super::decode::{DecodeError, Generation, Progress, Sequence, Watch};
-use super::{Backend, BackendError, Gate, SequenceId, count};
+use super::{Backend, BackendError, Gate, SequenceId, TokenId, count};
 
 /// Rows of a step up to which others share it with the oldest sequence until a first one is finished.
 const EARLY_ROWS: usize = 4;
@@ -28,6 +28,19 @@ pub struct Batch<G> {
 struct Slot<G> {
     index: u64,
     sequence: Sequence<G>,
+}
+
+/// A sequence of which one of several names is to be taken.
+#[derive(Debug)]
+pub struct Naming {
+    /// The prompt's index.
+    pub index: u64,
+    /// Its place.
+    pub id: SequenceId,
+    /// Whether it is the first call's.
+    pub is_first: bool,
+    /// The tokens of each name, from the start of the call.
+    pub names: Vec<Vec<TokenId>>,
 }
 
 /// A sequence that has left the batch.
@@ -70,7 +83,7 @@ impl<G: Gate> Batch<G> {
     /// Begins a sequence in its place; one that needs no model is finished at once.
     pub fn start<B: Backend<Gate = G>>(
         &mut self,
-        backend: &B,
+        backend: &mut B,
         index: u64,
         sequence: Sequence<G>,
         watch: &mut dyn Watch,
@@ -78,6 +91,30 @@ impl<G: Gate> Batch<G> {
         let at = (sequence.id().0 - self.first) as usize;
         self.slots[at] = Some(Slot { index, sequence });
         self.advance(at, backend, watch)
+    }
+
+    /// A sequence that waits for [`Self::take_name`]; [`Self::step`] must not be called before.
+    #[must_use]
+    pub fn naming(&self) -> Option<Naming> {
+        let name = |slot: &Slot<G>| {
+            let Slot { index, sequence } = slot;
+            let (id, is_first) = (sequence.id(), sequence.is_in_first_call());
+            Some(Naming { index: *index, id, is_first, names: sequence.names()? })
+        };
+        self.sequences().find_map(name)
+    }
+
+    /// Takes one of a sequence's names, as [`Sequence::take_name`].
+    pub fn take_name<B: Backend<Gate = G>>(
+        &mut self,
+        backend: &mut B,
+        id: SequenceId,
+        neutral: &[f64],
+        watch: &mut dyn Watch,
+    ) -> Option<Finished> {
+        let at = (id.0 - self.first) as usize;
+        let progress = self.slots[at].as_mut()?.sequence.take_name(backend, neutral);
+        self.follow(at, progress, backend, watch)
     }
 
     /// Evaluates one step's rows and takes a token for each sequence that has fed all of its own.
@@ -145,18 +182,32 @@ impl<G: Gate> Batch<G> {
     fn advance<B: Backend<Gate = G>>(
         &mut self,
         at: usize,
-        backend: &B,
+        backend: &mut B,
+        watch: &mut dyn Watch,
+    ) -> Option<Finished> {
+        let progress = self.slots[at].as_mut()?.sequence.advance(backend);
+        self.follow(at, progress, backend, watch)
+    }
+
+    fn follow<B: Backend<Gate = G>>(
+        &mut self,
+        at: usize,
+        mut progress: Result<Progress, DecodeError>,
+        backend: &mut B,
         watch: &mut dyn Watch,
     ) -> Option<Finished> {
         let Slot { index, sequence } = self.slots[at].as_mut()?;
-        let progress = sequence.advance(backend);
+        while let Ok(Progress::Back(n)) = progress {
+            let forgotten = backend.truncate(sequence.id(), n).map_err(DecodeError::from);
+            progress = forgotten.and_then(|()| sequence.advance(backend));
+        }
         watch.on_text(*index, sequence.text());
         let (needed, limit) = (sequence.n_tokens(), backend.max_tokens());
         match progress {
             Ok(Progress::Rows) if needed > limit => {
                 self.leave(at, Err(BackendError::ContextFull { needed, limit }.into()))
             }
-            Ok(Progress::Rows) => None,
+            Ok(Progress::Rows | Progress::Back(_) | Progress::Names) => None,
             Ok(Progress::Done) => self.leave(at, Ok(())),
             Err(error) => self.leave(at, Err(error)),
         }

@@ -15,9 +15,12 @@
 //! **Invariant:** `text` is what the recognizer has seen, and the gate has accepted its tokens.
 //! **Invariant:** nothing here can abort the process: every token is checked before it is accepted.
 
+mod rivals;
+
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use self::rivals::{Beginning, N_OTHERS, Rivals};
 use super::gate::{self, Odds, Place, Random, Sampling};
 use super::{Backend, BackendError, Gate, Row, SequenceId, TokenId, TokenKind, Vocab, count};
 use crate::grammar::recognize::Recognizer;
@@ -143,6 +146,8 @@ pub struct Generation {
     /// Places where the model's tokenizer would have divided a chosen token and the forced text after it
     /// otherwise: the choice was the model's own and is kept.
     pub n_divided: u32,
+    /// Other names that were begun to see whether they are likelier.
+    pub n_rivals: u32,
     /// Rows that were evaluated for this sequence alone: of its prompt, and of the call up to its last
     /// choice.
     pub n_rows: u32,
@@ -211,6 +216,9 @@ pub struct Start<'a, G> {
     pub request: &'a str,
     /// How many others each choice is weighed against by name; `None` where choices are not weighed.
     pub n_others: Option<usize>,
+    /// The grammar, where the likeliest whole name is sought. The backend must be able to
+    /// [forget a sequence's end](Backend::copies_part).
+    pub rivals: Option<Rc<str>>,
 }
 
 /// Whether there is more to do.
@@ -218,6 +226,10 @@ pub struct Start<'a, G> {
 pub enum Progress {
     /// Rows wait to be evaluated, then a token is to be chosen.
     Rows,
+    /// Its cells from that many on are to be forgotten, then it is to be advanced again.
+    Back(u32),
+    /// One of [`Sequence::names`] is to be taken by [`Sequence::take_name`].
+    Names,
     /// The text is complete.
     Done,
 }
@@ -227,6 +239,8 @@ pub enum Progress {
 enum Stage {
     /// Whether there is a call.
     Opening,
+    /// Which of several names the call has.
+    Naming,
     /// The next token of a call.
     Call,
     /// Whether there is another call.
@@ -235,6 +249,17 @@ enum Stage {
     Next,
     /// Nothing more.
     Over,
+}
+
+/// What a call starts from.
+#[derive(Debug, Clone)]
+struct CallStart {
+    gbnf: Rc<str>,
+    recognizer: Recognizer,
+    /// Tokens of earlier calls, choices of theirs, and cells before this one.
+    n_tokens: usize,
+    n_choices: usize,
+    n_cells: u32,
 }
 
 /// A sequence that is being written.
@@ -253,6 +278,9 @@ pub struct Sequence<G> {
     limits: Limits,
     forcing: bool,
     n_others: Option<usize>,
+    /// While the name of a call is sought, with what the call started from.
+    rivals: Option<(Rivals, CallStart)>,
+    seeks_names: bool,
     text: Vec<u8>,
     /// Tokens that wait for their row.
     pending: Vec<TokenId>,
@@ -269,6 +297,13 @@ impl<G: Gate> Sequence<G> {
     pub fn new(start: Start<'_, G>) -> Self {
         let n_prompt = count(start.prompt.len());
         let stage = if start.turns.none.is_some() { Stage::Opening } else { Stage::Call };
+        let n_opener = start.turns.none.as_ref().map_or(0, |opening| opening.opener.len());
+        let rivals = start.rivals.map(|gbnf| {
+            let recognizer = start.recognizer.clone();
+            let n_cells = n_prompt + count(n_opener);
+            let call = CallStart { gbnf, recognizer, n_tokens: 0, n_choices: 0, n_cells };
+            (Rivals::default(), call)
+        });
         Self {
             turns: start.turns,
             stage,
@@ -282,6 +317,8 @@ impl<G: Gate> Sequence<G> {
             limits: start.limits,
             forcing: start.forcing,
             n_others: start.n_others,
+            seeks_names: rivals.is_some(),
+            rivals,
             text: Vec::new(),
             pending: start.prompt[start.n_shared as usize..].to_vec(),
             n_past: start.n_shared,
@@ -338,9 +375,13 @@ impl<G: Gate> Sequence<G> {
     pub fn advance<B: Backend<Gate = G>>(&mut self, backend: &B) -> Result<Progress, DecodeError> {
         match self.stage {
             Stage::Opening | Stage::Between => return Ok(Progress::Rows),
+            Stage::Naming => return Ok(Progress::Names),
             Stage::Over => return Ok(Progress::Done),
             Stage::Call => {}
             Stage::Next => self.begin_next(backend)?,
+        }
+        if let Some(progress) = self.settle_name(backend)? {
+            return Ok(progress);
         }
         let mut after = self.recognizer.clone();
         let mut bytes = Vec::new();
@@ -351,8 +392,9 @@ impl<G: Gate> Sequence<G> {
         }
         if self.forcing || is_cut {
             let mut forced = after.forced();
-            if self.is_naming() {
-                forced.truncate(OPENING.len().saturating_sub(self.text.len()));
+            if self.is_naming() || self.rivals.as_ref().is_some_and(|(rivals, _)| rivals.is_open())
+            {
+                forced.truncate(OPENING.len().saturating_sub(self.text().len()));
             }
             if after.push_all(&forced).is_ok() {
                 bytes.extend_from_slice(&forced);
@@ -444,24 +486,21 @@ impl<G: Gate> Sequence<G> {
             }
             _ => {}
         }
+        let in_name = self.rivals.is_some() && self.name().is_none();
         let mut place = Place { recognizer: &self.recognizer, gate: &mut self.gate, vocab };
         let token = place
             .choose(logits, self.sampling, &mut self.random)
             .ok_or_else(|| DecodeError::NothingAllowed { text: lossy(&self.text) })?;
         self.generation.n_free += 1;
-        if let Some(n_others) = self.n_others {
-            let Odds { probability, others } = place.odds(logits, token, n_others);
-            let text = |id| lossy(vocab.bytes(id));
-            let others = others.into_iter().map(|(id, p)| (text(id), p)).collect();
-            let choice = Choice { at: self.text.len(), text: text(token), probability, others };
-            self.generation.choices.push(choice);
+        if in_name || self.n_others.is_some() {
+            let n_rivals = if in_name { N_OTHERS } else { 0 };
+            let odds = place.odds(logits, token, n_rivals.max(self.n_others.unwrap_or(0)));
+            self.note(vocab, logits, token, &odds, n_rivals);
         }
         if let (true, Some(opening), Some(none)) =
             (self.is_naming(), &turns.none, self.generation.none)
         {
-            let name = gate::share(logits, token).max(f64::MIN_POSITIVE);
-            let odds = none / (1.0 - none).max(f64::MIN_POSITIVE) * name.powf(-NAME_WEIGHT);
-            self.set_none(odds / (1.0 + odds), opening.threshold);
+            self.set_none(none_with(none, gate::share(logits, token)), opening.threshold);
             if self.stage == Stage::Over {
                 return Ok(());
             }
@@ -469,10 +508,149 @@ impl<G: Gate> Sequence<G> {
         self.accept(vocab, token)
     }
 
+    /// Keeps what is told of a choice, and the `n_rivals` likeliest tokens that a name could have gone on with.
+    fn note(
+        &mut self,
+        vocab: &Vocab,
+        logits: &[f32],
+        token: TokenId,
+        odds: &Odds,
+        n_rivals: usize,
+    ) {
+        let chosen = (token, odds.probability);
+        let choice = |(token, probability): (TokenId, f64)| {
+            let text = |id| lossy(vocab.bytes(id));
+            let all = std::iter::once(&chosen).chain(&odds.others);
+            let others = all.filter(|(id, _)| *id != token).map(|(id, p)| (text(*id), *p));
+            let others = others.take(self.n_others?).collect();
+            Some(Choice { at: self.text.len(), text: text(token), probability, others })
+        };
+        if let (Some((rivals, call)), true) = (&mut self.rivals, n_rivals > 0) {
+            let others = odds.others.iter().take(n_rivals);
+            let likely: Vec<_> = others.filter(|(_, p)| Rivals::is_likely(*p)).collect();
+            // What all names have in common makes no difference.
+            if rivals.is_open() || !likely.is_empty() {
+                let share = gate::share(logits, token).max(f64::MIN_POSITIVE).ln();
+                let logit = |id: TokenId| f64::from(logits[id.index()]);
+                for other in likely {
+                    let share = share + logit(other.0) - logit(token);
+                    let before = &self.generation.tokens[call.n_tokens..];
+                    let choices = &self.generation.choices[call.n_choices..];
+                    rivals.keep(Beginning {
+                        log_p: rivals.log_p + share,
+                        tokens: [before, &[other.0]].concat(),
+                        choices: choices.iter().cloned().chain(choice(*other)).collect(),
+                        none: self.generation.none.map(|none| none_with(none, share.exp())),
+                    });
+                }
+                rivals.log_p += share;
+            }
+        }
+        self.generation.choices.extend(choice(chosen));
+    }
+
+    /// Where the name is whole or hopeless: writes another, or says that one of several is to be taken.
+    fn settle_name<B: Backend<Gate = G>>(
+        &mut self,
+        backend: &B,
+    ) -> Result<Option<Progress>, DecodeError> {
+        let is_whole = self.name().is_some();
+        let is_settled = |(rivals, _): &mut (Rivals, _)| is_whole || rivals.is_hopeless();
+        let Some((mut rivals, call)) = self.rivals.take_if(is_settled) else { return Ok(None) };
+        if !rivals.is_open() {
+            return Ok(None);
+        }
+        if let Some(name) = self.name() {
+            rivals.keep_whole(
+                name,
+                Beginning {
+                    log_p: rivals.log_p,
+                    tokens: self.generation.tokens[call.n_tokens..].to_vec(),
+                    choices: self.generation.choices[call.n_choices..].to_vec(),
+                    none: self.generation.none,
+                },
+            );
+        }
+        let progress = if let Some(beginning) = rivals.next() {
+            self.generation.n_rivals += 1;
+            self.rewrite(backend, &call, beginning)?
+        } else {
+            self.stage = Stage::Naming;
+            Progress::Names
+        };
+        self.rivals = Some((rivals, call));
+        Ok(Some(progress))
+    }
+
+    /// The tokens of the names of which one is to be taken, each from the start of its call; whether that is the first
+    /// call. None but after [`Progress::Names`].
+    #[must_use]
+    pub fn names(&self) -> Option<Vec<Vec<TokenId>>> {
+        let (rivals, _) = self.rivals.as_ref().filter(|_| self.stage == Stage::Naming)?;
+        Some(rivals.names().map(<[TokenId]>::to_vec).collect())
+    }
+
+    /// Whether it writes its first call.
+    #[must_use]
+    pub fn is_in_first_call(&self) -> bool {
+        self.calls.len() == 1
+    }
+
+    /// Takes one of [`Self::names`], given the logarithm of each one's probability where nothing is asked; none given is
+    /// 0.
+    ///
+    /// # Errors
+    /// [`BackendError::Grammar`].
+    pub fn take_name<B: Backend<Gate = G>>(
+        &mut self,
+        backend: &B,
+        neutral: &[f64],
+    ) -> Result<Progress, DecodeError> {
+        self.stage = Stage::Call;
+        let Some((rivals, call)) = self.rivals.take() else { return Ok(Progress::Rows) };
+        match rivals.best(neutral) {
+            Some(best) if best.tokens != self.generation.tokens[call.n_tokens..] => {
+                self.rewrite(backend, &call, best)
+            }
+            _ => self.advance(backend),
+        }
+    }
+
+    /// Writes a beginning of the call in the place of what is written.
+    fn rewrite<B: Backend<Gate = G>>(
+        &mut self,
+        backend: &B,
+        call: &CallStart,
+        beginning: Beginning,
+    ) -> Result<Progress, DecodeError> {
+        let written = self.generation.tokens.split_off(call.n_tokens);
+        let n_same = written.iter().zip(&beginning.tokens).take_while(|(a, b)| a == b).count();
+        let n_cells = self.n_past.min(call.n_cells + count(n_same));
+        self.generation.n_rows += self.n_past - n_cells;
+        self.n_past = n_cells;
+        self.pending.clear();
+        self.text.truncate(self.call_start());
+        self.recognizer = call.recognizer.clone();
+        self.gate = backend.gate(&call.gbnf)?;
+        for token in beginning.tokens {
+            self.accept(backend.vocab(), token)?;
+        }
+        self.pending.drain(..(n_cells - call.n_cells) as usize);
+        self.generation.choices.truncate(call.n_choices);
+        self.generation.choices.extend(beginning.choices);
+        self.generation.none = beginning.none;
+        Ok(Progress::Back(n_cells))
+    }
+
+    /// The name of the call, as JSON has it between its quotes, once it is whole.
+    fn name(&self) -> Option<&[u8]> {
+        let rest = self.text().get(OPENING.len() + 1..)?;
+        rest.iter().position(|b| *b == b'"').map(|end| &rest[..end])
+    }
+
     /// Whether the text is in the name of the first call, whose every token is weighed where there may be no call.
     fn is_naming(&self) -> bool {
-        let is_over = self.text.get(OPENING.len() + 1..).is_some_and(|name| name.contains(&b'"'));
-        self.generation.none.is_some() && !is_over
+        self.generation.none.is_some() && self.calls.len() == 1 && self.name().is_none()
     }
 
     fn set_none(&mut self, none: f64, threshold: f64) {
@@ -526,6 +704,14 @@ impl<G: Gate> Sequence<G> {
             self.gate = backend.gate(&between.gbnf)?;
             self.text.push(b'\n');
             self.calls.push(self.text.len());
+            let call = CallStart {
+                gbnf: Rc::clone(&between.gbnf),
+                recognizer: between.recognizer.clone(),
+                n_tokens: self.generation.tokens.len(),
+                n_choices: self.generation.choices.len(),
+                n_cells: self.n_tokens(),
+            };
+            self.rivals = self.seeks_names.then(|| (Rivals::default(), call));
         }
         self.stage = Stage::Call;
         Ok(())
@@ -536,7 +722,7 @@ impl<G: Gate> Sequence<G> {
     pub fn finish(mut self) -> Generation {
         self.end_value();
         self.generation.text = lossy(&self.text);
-        self.generation.n_rows = self.n_past - self.generation.n_shared;
+        self.generation.n_rows += self.n_past - self.generation.n_shared;
         self.generation.elapsed = self.start.elapsed();
         self.generation
     }
@@ -607,6 +793,13 @@ impl<G: Gate> Sequence<G> {
         };
         *counter += count(n);
     }
+}
+
+/// [`Generation::none`], once a token of the name has been chosen that has this probability among all.
+fn none_with(none: f64, name: f64) -> f64 {
+    let odds = none / (1.0 - none).max(f64::MIN_POSITIVE);
+    let odds = odds * name.max(f64::MIN_POSITIVE).powf(-NAME_WEIGHT);
+    odds / (1.0 + odds)
 }
 
 /// Tokens of text that must stay text: where the model's tokenizer makes a marker of it, the

@@ -228,7 +228,7 @@ fn weigh(
 }
 
 /// What the softmax over all tokens gives to one of them, 0 to 1.
-pub(super) fn share(logits: &[f32], token: TokenId) -> f64 {
+pub(crate) fn share(logits: &[f32], token: TokenId) -> f64 {
     let weights = weigh(logits, (0u32..).map(TokenId).take(logits.len()), 1.0);
     let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
     let own = weights.iter().find(|(id, _)| *id == token).map_or(0.0, |(_, weight)| *weight);

@@ -454,6 +454,14 @@ impl Backend for Llama {
             .map_err(cache_error)
     }
 
+    fn truncate(&mut self, sequence: SequenceId, n: u32) -> Result<(), BackendError> {
+        self.loaded
+            .with_dependent_mut(|_, context| {
+                context.0.kv_cache_seq_rm(their_sequence(sequence), Some(n), None)
+            })
+            .map_err(cache_error)
+    }
+
     fn copies_part(&self) -> bool {
         self.copies_part
     }

@@ -44,10 +44,23 @@ pub struct PromptsConfig {
     pub many: Many,
     /// Whether, and how, the model may answer that no function fits.
     pub no_call: NoCall,
+    /// By what the function of a call is chosen.
+    pub function_choice: FunctionChoice,
     /// Which optional arguments of a call are kept.
     pub optional_arguments: OptionalArguments,
     /// Where a text that goes on and on is cut.
     pub limits: Limits,
+}
+
+/// By what the function of a call is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FunctionChoice {
+    /// By the likeliest token of its name each time.
+    ByToken,
+    /// By the likeliest whole name: where what a name could have gone on with is likelier than the name that was
+    /// written, that is written too. Not with a temperature, nor with recurrent models and sliding windows.
+    ByName,
 }
 
 /// Which optional arguments of a call are kept.
@@ -231,6 +244,10 @@ struct PromptsFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NoCall")]
     no_call: Option<NoCall>,
+    /// By what the function of a call is chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "FunctionChoice")]
+    function_choice: Option<FunctionChoice>,
     /// Which optional arguments of a call are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OptionalArguments")]
@@ -349,6 +366,7 @@ impl PromptsConfig {
             calls: file.calls.unwrap_or(builtin.calls),
             many: file.many.unwrap_or(builtin.many),
             no_call: file.no_call.unwrap_or(builtin.no_call),
+            function_choice: file.function_choice.unwrap_or(builtin.function_choice),
             optional_arguments: file.optional_arguments.unwrap_or(builtin.optional_arguments),
             limits: file.limits.unwrap_or(builtin.limits),
         })
@@ -373,6 +391,7 @@ impl PromptsConfig {
             calls: file.calls?,
             many: file.many?,
             no_call: file.no_call?,
+            function_choice: file.function_choice?,
             optional_arguments: file.optional_arguments?,
             limits: file.limits?,
         })

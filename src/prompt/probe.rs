@@ -44,7 +44,7 @@ impl Abilities {
     pub(crate) fn example(
         &self,
         prompt: &str,
-        calls: &[(&str, &Map<String, Json>)],
+        calls: &[(String, &Map<String, Json>)],
         marks: Marks,
     ) -> [Value; 2] {
         let calls = calls.iter().map(|(name, parameters)| {

@@ -268,10 +268,16 @@ impl<B: Backend> Caller<B> {
         Ok(self.backend)
     }
 
-    /// Rows that were evaluated for what prompts have in common: their beginning, and names where nothing is asked.
+    /// Rows that were evaluated for what prompts have in common.
     #[must_use]
-    pub fn n_shared_rows(&self) -> u64 {
-        self.prefixes.n_rows() + self.n_neutral_rows
+    pub fn n_prefix_rows(&self) -> u64 {
+        self.prefixes.n_rows()
+    }
+
+    /// Rows that were evaluated for names where nothing is asked.
+    #[must_use]
+    pub fn n_neutral_rows(&self) -> u64 {
+        self.n_neutral_rows
     }
 
     /// Answers one request.

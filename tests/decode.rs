@@ -52,6 +52,9 @@ fn vocab(more: &[&str]) -> Vocab {
     Vocab::new(bytes.chain(more).chain(specials).collect(), None)
 }
 
+/// The bytes that may come after a text, with their probabilities.
+type Odds = fn(&str) -> &'static [(u8, f32)];
+
 /// What the model would write after a text.
 type Script = Box<dyn Fn(&[u8]) -> Vec<u8>>;
 
@@ -99,7 +102,7 @@ struct Scripted {
     turns: Rc<Turns>,
     n_others: Option<usize>,
     /// The bytes that may come after a text, prompt included, with their probabilities.
-    odds: fn(&str) -> &'static [(u8, f32)],
+    odds: Odds,
     rivals: bool,
     /// The logarithms of names' probabilities where nothing is asked, in the order in which they are written.
     neutral: Vec<f64>,
@@ -384,8 +387,10 @@ fn run_with(
         }
         while let Some(naming) = batch.naming() {
             let neutral = backend.neutral.clone();
-            assert_eq!(naming.names.len(), 2);
-            assert!(batch.take_name(backend, naming.id, &neutral, watch).is_none());
+            assert!(naming.names.len() > 1);
+            if let Some(finished) = batch.take_name(backend, naming.id, &neutral, watch) {
+                return finished.result;
+            }
         }
         finished = batch.step(backend, 0, watch)?;
     }
@@ -475,6 +480,51 @@ fn the_likeliest_whole_name_is_taken() {
     // `fn_say` is the likelier name, so that there is no call is less likely than with `fn_sum`.
     let sum = run_with(false, &[], Some(0.99)).none.unwrap();
     assert!(evaluated.none.unwrap() < sum, "{:?} {sum}", evaluated.none);
+}
+
+#[test]
+fn a_name_that_others_begin_with_is_found() {
+    let definitions = r#"[{"name": "get", "parameters": {}}, {"name": "get_all", "parameters": {}},
+        {"name": "get_all_of", "parameters": {}}]"#;
+    let cases: [(Odds, &str, u32); 3] = [
+        (|text| if text.ends_with("get") { &[(b'"', 0.5), (b'_', 0.4)] } else { &[] }, "get", 1),
+        (
+            |text| match text {
+                _ if text.ends_with("get") => &[(b'"', 0.1), (b'_', 0.9)],
+                _ if text.ends_with("all") => &[(b'"', 0.6), (b'_', 0.4)],
+                _ => &[],
+            },
+            "get_all",
+            2,
+        ),
+        // What would come next is not among the names.
+        (
+            |text| match text {
+                _ if text.ends_with("get") => &[(b'"', 0.3), (b'_', 0.7)],
+                _ if text.ends_with("get_") => &[(b'a', 0.05), (b'b', 0.95)],
+                _ => &[],
+            },
+            "get",
+            1,
+        ),
+    ];
+    for (odds, expected, n_rivals) in cases {
+        let script: Script = Box::new(|so_far| {
+            let names = ["get_all_of", "get_all", "get"];
+            let call =
+                |name: &str| format!("{{\"name\": \"{name}\", \"arguments\": {{}}}}").into_bytes();
+            let calls = names.into_iter().map(call);
+            calls
+                .rev()
+                .find_map(|call| Some(call.strip_prefix(so_far)?.to_vec()))
+                .unwrap_or_default()
+        });
+        let mut backend = Scripted::new(&functions(definitions), script);
+        (backend.odds, backend.special, backend.rivals) = (odds, -99.0, true);
+        let generation = run(&mut backend).unwrap();
+        assert_eq!(generation.text, format!("{{\"name\": \"{expected}\", \"arguments\": {{}}}}"));
+        assert_eq!(generation.n_rivals, n_rivals, "{expected}");
+    }
 }
 
 #[test]

@@ -499,7 +499,7 @@ fn batch(
         };
     };
     caller.call_all(&mut asked, &mut Unwatched, &mut on_answer).unwrap();
-    (texts, caller.n_shared_rows())
+    (texts, caller.n_prefix_rows())
 }
 
 /// A call as text and as the tokens that were chosen or fed for it.

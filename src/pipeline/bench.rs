@@ -290,7 +290,7 @@ fn measure(config: &BenchConfig) -> anyhow::Result<RunResult> {
         }
     })?;
     let wall_s = start.elapsed().as_secs_f64();
-    let n_rows = n_rows + caller.n_shared_rows();
+    let n_rows = n_rows + caller.n_prefix_rows() + caller.n_neutral_rows();
     let peak_bytes = peak_bytes();
     let mut backend = caller.into_backend()?;
     let prompt_tokens_per_s = prompt_rate(&mut backend)?;

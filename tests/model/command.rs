@@ -188,7 +188,7 @@ fn a_report_tells_how_sure_each_call_is() {
 #[ignore = "needs a GGUF in models/"]
 fn a_prompt_may_have_several_calls_or_none() {
     let folder = folder();
-    let prompts = r#"["Add 2 and 3, then note 'done'", "Note 'x'"]"#;
+    let prompts = r#"["Add 2 and 3, then add 4 and 5", "Add 4 and 5"]"#;
     let read = |more: &str| -> Vec<serde_json::Value> {
         let more = format!("-q --output calls.jsonl --report report.jsonl {more}");
         let found = command(folder.path(), prompts, &more).output().unwrap();
